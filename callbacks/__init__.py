@@ -1,0 +1,1 @@
+"""Callbacks that watch and steer a co-evolution run."""

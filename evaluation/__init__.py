@@ -1,0 +1,1 @@
+"""Evaluation of bases and populations, usable without training."""

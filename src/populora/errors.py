@@ -1,0 +1,33 @@
+"""The exception tree.
+
+PopuLoRAError
+├── ConfigError        a setting is wrong or two settings contradict each other
+├── EngineError        the inference engine cannot start, died, or answered wrongly
+│   └── AdapterSyncError   the engine does not hold the adapter it was given
+├── VerifierError      the sandbox itself failed (a failing program is data, not an error)
+└── CheckpointError    a checkpoint cannot be written, read, or does not fit this run
+"""
+
+
+class PopuLoRAError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class ConfigError(PopuLoRAError, ValueError):
+    """A setting is wrong; the message names the key, what was expected and what came."""
+
+
+class EngineError(PopuLoRAError, RuntimeError):
+    """The inference engine cannot start, died, or answered wrongly."""
+
+
+class AdapterSyncError(EngineError):
+    """The engine does not hold the adapter version it was given."""
+
+
+class VerifierError(PopuLoRAError, RuntimeError):
+    """The sandbox itself failed; a failing program is an outcome, never this error."""
+
+
+class CheckpointError(PopuLoRAError, RuntimeError):
+    """A checkpoint cannot be written or read, or does not fit this run."""
