@@ -1,0 +1,86 @@
+"""Finding and loading the frozen base: the embedded one, a local folder, or a hub id."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from populora.config import BaseConfig
+from populora.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+EMBEDDED = "embedded"
+
+
+def locate_base(config: BaseConfig) -> Path:
+    """Return the local folder of the base, downloading it from the hub when it is a hub id.
+
+    Raises:
+        ConfigError: there is no such folder and no such model on a reachable hub.
+    """
+    if config.path == EMBEDDED:
+        from populora.embedded import model_path
+
+        return model_path()
+    folder = Path(config.path).expanduser()
+    if folder.is_dir():
+        if not (folder / "config.json").is_file():
+            raise ConfigError(f"model.base.path: {folder} has no config.json, so it is not a saved model")
+        return folder
+    return _download(config)
+
+
+def _download(config: BaseConfig) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(
+            snapshot_download(
+                config.path, revision=config.revision, ignore_patterns=["*.gguf", "*.pth", "original/*"]
+            )
+        )
+    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise ConfigError(
+            f"model.base.path: {config.path!r} is neither 'embedded', nor a folder here, nor a model on a "
+            f"reachable hub ({type(error).__name__}: {reason}). Give the path of a folder with config.json, "
+            "or check the hub id and the network"
+        ) from error
+
+
+def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
+    """Load the tokenizer of a base folder; one without a padding token pads with its end token."""
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return tokenizer
+
+
+def load_model(folder: Path, dtype: "torch.dtype") -> "PreTrainedModel":
+    """Load the weights of a base folder, frozen, in evaluation mode."""
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+    return model.requires_grad_(False).eval()
+
+
+def prompt_set(config: BaseConfig, tokenizer: "PreTrainedTokenizerBase") -> str:
+    """Return the name or folder of the prompt templates, resolving ``auto``."""
+    if config.prompts != "auto":
+        return config.prompts
+    if config.path == EMBEDDED:
+        return "compact"
+    return "chat" if tokenizer.chat_template else "base"
+
+
+def weight_dtype(config: BaseConfig, accelerated: bool) -> "torch.dtype":
+    """Return the weights' type, resolving ``auto``: float32 on a CPU, bfloat16 on an accelerator."""
+    import torch
+
+    name = config.dtype if config.dtype != "auto" else ("bfloat16" if accelerated else "float32")
+    dtype: torch.dtype = getattr(torch, name)
+    return dtype

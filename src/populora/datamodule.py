@@ -1,0 +1,205 @@
+"""The LightningDataModule: its batches are iterations, played with the engine and the verifier."""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import lightning as L
+from typing_extensions import override
+
+from populora.config import EngineConfig, RolloutConfig, VerifierConfig
+from populora.errors import ConfigError, EngineError
+from populora.records import RolloutBatch
+from populora.rollouts.collector import Collector
+from populora.rollouts.engine import Engine, EngineBase, engines
+from populora.rollouts.proposing import Proposer
+from populora.rollouts.solving import Answer, Question, Sampling, Solver, StageListener
+from populora.rollouts.sync import AdapterSync
+from populora.seeding import run_seed
+from populora.tasks import seed_problems, tasks
+from populora.tasks.buffer import ProblemBuffer
+from populora.verifier import Verifier
+
+if TYPE_CHECKING:
+    from populora.module import PopuLoRAModule
+
+logger = logging.getLogger(__name__)
+
+PROMPT_ROOM = 4096
+"""Tokens a prompt may have where neither the base nor the config sets a limit."""
+
+
+class RolloutDataModule(L.LightningDataModule):
+    """Makes each training batch by playing one iteration with the current adapters.
+
+    Args:
+        iterations: Length of the run.
+        rollout: What each match does in one iteration.
+        engine: Where responses are generated.
+        verifier: Limits of the sandbox.
+
+    Attributes:
+        reserved: Programs of the evaluation set, which proposals may not repeat; set before ``setup``.
+        stage_listener: Told of the progress within an iteration.
+
+    Raises:
+        ConfigError: a task or engine of that name does not exist.
+    """
+
+    def __init__(
+        self,
+        iterations: int = 100,
+        rollout: RolloutConfig = RolloutConfig(),
+        engine: EngineConfig = EngineConfig(),
+        verifier: VerifierConfig = VerifierConfig(),
+    ) -> None:
+        super().__init__()
+        if iterations < 1:
+            raise ConfigError(f"data.iterations must be at least 1, got {iterations}")
+        for name in rollout.tasks:
+            tasks[name]
+        self.iterations = iterations
+        self.rollout = rollout
+        self.buffer = ProblemBuffer(rollout.buffer_capacity)
+        self.buffer.add(seed_problems())
+        self.engine: Engine = engines[engine.name](engine)
+        self.verifier = Verifier(verifier, seed=run_seed())
+        self.reserved: frozenset[str] = frozenset()
+        self.stage_listener: StageListener | None = None
+        self._sync: AdapterSync | None = None
+
+    @property
+    def module(self) -> "PopuLoRAModule":
+        """The module this datamodule plays with."""
+        if self.trainer is None:
+            raise RuntimeError("RolloutDataModule needs a Trainer: pass it to trainer.fit or trainer.validate")
+        return cast("PopuLoRAModule", self.trainer.lightning_module)
+
+    @override
+    def setup(self, stage: str) -> None:
+        """Start engine and verifier.
+
+        Raises:
+            ConfigError: more than one process was asked for.
+            EngineError: the engine does not start.
+        """
+        if self._sync is not None:
+            return
+        module = self.module
+        if module.trainer.world_size > 1:
+            raise ConfigError(
+                f"trainer.devices × trainer.num_nodes must be 1, got {module.trainer.world_size}: trainer and "
+                "engine share one device. Larger bases need a larger device or a smaller model.base.dtype"
+            )
+        prompts = module.prompts
+        longest = max(self.rollout.max_proposal_tokens, self.rollout.max_attempt_tokens)
+        self.engine.start(
+            EngineBase(
+                path=module.base_folder,
+                dtype=module.weight_dtype,
+                rank=module.adapter.rank,
+                live_adapters=len(module.population.members),
+                needed_len=longest + PROMPT_ROOM,
+            )
+        )
+        self.verifier.start()
+        self._sync = AdapterSync(self.engine, module.weight_dtype)
+        proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.reserved)
+        self._solver = Solver(self.engine, self.verifier, prompts)
+        self._collector = Collector(self.rollout, module.rewards, proposer, self._solver, run_seed())
+
+    @override
+    def teardown(self, stage: str) -> None:
+        if self._sync is not None:
+            self._sync.close()
+        self._sync = None
+        self.engine.close()
+        self.verifier.close()
+
+    @override
+    def train_dataloader(self) -> "RolloutLoader":
+        return RolloutLoader(self)
+
+    @override
+    def val_dataloader(self) -> list[int]:
+        """One empty batch for ``validate``, where callbacks evaluate; none during ``fit``."""
+        return [0] if self.module.trainer.validating else []
+
+    @override
+    def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+        return batch
+
+    @override
+    def state_dict(self) -> dict[str, Any]:
+        return {"buffer": self.buffer.state_dict()}
+
+    @override
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.buffer.load_state_dict(state_dict["buffer"])
+
+    def collect(self, iteration: int) -> RolloutBatch:
+        """Bring the engine up to date, play one iteration, and remember its new problems.
+
+        An engine that fails is restarted once and the iteration played again from its beginning.
+
+        Raises:
+            EngineError: it failed again.
+        """
+        start = time.perf_counter()
+        self.synchronise()
+        seconds = time.perf_counter() - start
+        try:
+            batch = self._play(iteration)
+        except EngineError as error:
+            logger.warning("Iteration %d: %s Restarting the engine once.", iteration, error)
+            self.engine.restart()
+            batch = self._play(iteration)
+        self.buffer.add(batch.new_problems)
+        return replace(batch, timings=replace(batch.timings, sync=seconds))
+
+    def _play(self, iteration: int) -> RolloutBatch:
+        return self._collector.collect(iteration, self.module.population, self.buffer, self.tell)
+
+    def synchronise(self) -> None:
+        """Give the engine every adapter that changed, and check that it holds it.
+
+        Raises:
+            AdapterSyncError: the engine holds other weights than the trainer.
+        """
+        if self._sync is None or self.module.bank is None:
+            raise RuntimeError("setup and configure_model must run before adapters are synchronised")
+        self.tell("sync", 0, 1)
+        self._sync(self.module.bank, self.module.population.members)
+
+    def solve(self, questions: Sequence[Question], sampling: Sampling) -> list[tuple[Answer, ...]]:
+        """Let members answer problems with their present weights, outside of training."""
+        self.synchronise()
+        return self._solver.solve(questions, sampling, self.tell)
+
+    def tell(self, stage: str, done: int, total: int) -> None:
+        """Pass progress within an iteration on to the listener, if there is one."""
+        if self.stage_listener is not None:
+            self.stage_listener(stage, done, total)
+
+
+class RolloutLoader:
+    """The iterations still to be played, as a sized iterable: a length keeps Lightning from fetching ahead."""
+
+    def __init__(self, datamodule: RolloutDataModule) -> None:
+        self._datamodule = datamodule
+
+    def __len__(self) -> int:
+        return self._datamodule.iterations
+
+    def __iter__(self) -> Iterator[RolloutBatch]:
+        for iteration in range(self._datamodule.module.iteration, self._datamodule.iterations):
+            yield self._datamodule.collect(iteration)
+
+    def state_dict(self) -> dict[str, int]:
+        """Return what Lightning stores of the loader; the module's own counter is what counts."""
+        return {"iteration": self._datamodule.module.iteration}
+
+    def load_state_dict(self, state_dict: dict[str, int]) -> None:
+        """Accept the stored state; iteration starts from the module's counter."""

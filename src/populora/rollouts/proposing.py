@@ -1,0 +1,134 @@
+"""Asking teachers for problems and validating what they write."""
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from populora.config import RolloutConfig
+from populora.records import Completion, Problem, Validation
+from populora.rollouts.engine import Engine, GenerationRequest
+from populora.rollouts.solving import Sampling, StageListener
+from populora.seeding import derive
+from populora.tasks import Prompts, tasks
+from populora.tasks.buffer import ProblemBuffer
+from populora.verifier import Verifier
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A proposal prompt for one teacher."""
+
+    teacher: str
+    match: int
+    task: str
+    references: tuple[Problem, ...]
+    prompt_ids: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Written:
+    """One validated response to an :class:`Ask`."""
+
+    completion: Completion
+    validation: Validation
+
+
+class Proposer:
+    """Prompts all teachers in one batch and validates their problems.
+
+    Args:
+        reserved: Programs of the evaluation set; a proposal that repeats one is invalid, so that no member
+            is ever trained on them.
+
+    Attributes:
+        propose_seconds: Time the last call spent generating.
+        validate_seconds: Time the last call spent verifying.
+    """
+
+    def __init__(
+        self,
+        config: RolloutConfig,
+        engine: Engine,
+        verifier: Verifier,
+        prompts: Prompts,
+        reserved: frozenset[str] = frozenset(),
+    ) -> None:
+        self._config = config
+        self._engine = engine
+        self._verifier = verifier
+        self._prompts = prompts
+        self._reserved = reserved
+        self.propose_seconds = 0.0
+        self.validate_seconds = 0.0
+
+    def ask(self, teachers: Sequence[str], buffer: ProblemBuffer, rng: random.Random) -> list[Ask]:
+        """Draw references for the prompts of each teacher, one teacher for each match, tasks in equal shares."""
+        return [
+            self._fitting(teacher, match, name, tasks[name].references(buffer, self._config.references, rng))
+            for match, teacher in enumerate(teachers)
+            for name in self._config.tasks
+            for _ in range(self._config.prompts_per_task)
+        ]
+
+    def _fitting(self, teacher: str, match: int, task: str, references: Sequence[Problem]) -> Ask:
+        """Show as many references as leave room for the longest proposal, at least one if there is one."""
+        room = self._engine.max_model_len - self._config.max_proposal_tokens
+        shown = tuple(references)
+        while True:
+            prompt_ids = tuple(self._prompts.encode(tasks[task].propose(self._prompts, shown)))
+            if len(prompt_ids) <= room or len(shown) <= 1:
+                return Ask(teacher, match, task, shown, prompt_ids)
+            shown = shown[:-1]
+
+    def propose(
+        self, asks: Sequence[Ask], iteration: int, sampling: Sampling, listener: StageListener
+    ) -> list[tuple[Written, ...]]:
+        """Return ``sampling.count`` validated proposals for each prompt, in order."""
+        start = time.perf_counter()
+        listener("propose", 0, len(asks) * sampling.count)
+        written = self._engine.generate(
+            [
+                GenerationRequest(
+                    prompt_ids=ask.prompt_ids,
+                    member=ask.teacher,
+                    count=sampling.count,
+                    max_tokens=sampling.max_tokens,
+                    temperature=sampling.temperature,
+                    seed=derive(sampling.seed, index),
+                    stop=self._prompts.stop,
+                )
+                for index, ask in enumerate(asks)
+            ],
+            lambda done, total: listener("propose", done, total),
+        )
+        generated = time.perf_counter()
+        listener("validate", 0, 1)
+        validations = iter(self._validate(asks, written, iteration))
+        self.propose_seconds, self.validate_seconds = generated - start, time.perf_counter() - generated
+        return [
+            tuple(Written(completion, next(validations)) for completion in completions)
+            for completions in written
+        ]
+
+    def _validate(
+        self, asks: Sequence[Ask], written: Sequence[Sequence[Completion]], iteration: int
+    ) -> list[Validation]:
+        authors = [ask.teacher for ask, completions in zip(asks, written, strict=True) for _ in completions]
+        drafts = [
+            tasks[ask.task].read_proposal(completion.text, ask.references)
+            for ask, completions in zip(asks, written, strict=True)
+            for completion in completions
+        ]
+        judged = iter(self._verifier.validate([draft for draft in drafts if draft is not None]))
+        return [
+            Validation(None, "malformed") if draft is None else self._sign(next(judged), author, iteration)
+            for draft, author in zip(drafts, authors, strict=True)
+        ]
+
+    def _sign(self, validation: Validation, author: str, iteration: int) -> Validation:
+        if validation.problem is None:
+            return validation
+        if validation.problem.program in self._reserved:
+            return Validation(None, "reserved for evaluation")
+        return Validation(replace(validation.problem, author=author, iteration=iteration))

@@ -1,0 +1,105 @@
+"""Putting problems to members and grading what they answer."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from populora.records import Completion, Problem, Verdict
+from populora.rollouts.engine import Engine, GenerationRequest
+from populora.seeding import derive
+from populora.tasks import Prompts, tasks
+from populora.verifier import Verifier
+
+StageListener = Callable[[str, int, int], None]
+"""Called with a stage's name, how much of it is done, and how much there is."""
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How responses are sampled."""
+
+    count: int
+    """Responses to each prompt."""
+    max_tokens: int
+    temperature: float
+    """0 is greedy."""
+    seed: int
+    """Decides all randomness together with the request's place in its batch."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A problem for one member; None is the base."""
+
+    problem: Problem
+    member: str | None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One graded response."""
+
+    prompt_ids: tuple[int, ...]
+    completion: Completion
+    verdict: Verdict
+
+
+class Solver:
+    """Generates answers for all members in one batch and grades them.
+
+    Attributes:
+        solve_seconds: Time the last call spent generating.
+        grade_seconds: Time the last call spent verifying.
+    """
+
+    def __init__(self, engine: Engine, verifier: Verifier, prompts: Prompts) -> None:
+        self._engine = engine
+        self._verifier = verifier
+        self._prompts = prompts
+        self.solve_seconds = 0.0
+        self.grade_seconds = 0.0
+
+    def solve(
+        self, questions: Sequence[Question], sampling: Sampling, listener: StageListener
+    ) -> list[tuple[Answer, ...]]:
+        """Return ``sampling.count`` graded answers to each question, in order."""
+        start = time.perf_counter()
+        prompts = [self._encode(question.problem) for question in questions]
+        listener("solve", 0, len(questions) * sampling.count)
+        answered = self._engine.generate(
+            [
+                GenerationRequest(
+                    prompt_ids=prompt_ids,
+                    member=question.member,
+                    count=sampling.count,
+                    max_tokens=sampling.max_tokens,
+                    temperature=sampling.temperature,
+                    seed=derive(sampling.seed, index),
+                    stop=self._prompts.stop,
+                )
+                for index, (question, prompt_ids) in enumerate(zip(questions, prompts, strict=True))
+            ],
+            lambda done, total: listener("solve", done, total),
+        )
+        generated = time.perf_counter()
+        listener("grade", 0, 1)
+        verdicts = iter(self._grade(questions, answered))
+        self.solve_seconds, self.grade_seconds = generated - start, time.perf_counter() - generated
+        return [
+            tuple(Answer(prompt_ids, completion, next(verdicts)) for completion in completions)
+            for prompt_ids, completions in zip(prompts, answered, strict=True)
+        ]
+
+    def _encode(self, problem: Problem) -> tuple[int, ...]:
+        return tuple(self._prompts.encode(tasks[problem.task].solve(self._prompts, problem)))
+
+    def _grade(
+        self, questions: Sequence[Question], answered: Sequence[Sequence[Completion]]
+    ) -> Sequence[Verdict]:
+        return self._verifier.grade(
+            [
+                (question.problem, tasks[question.problem.task].read_answer(completion.text))
+                for question, completions in zip(questions, answered, strict=True)
+                for completion in completions
+            ]
+        )
