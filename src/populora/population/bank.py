@@ -1,0 +1,313 @@
+"""The adapters of all members on one frozen base."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from peft import LoraConfig, get_peft_model
+from peft.tuners.lora import LoraLayer
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from populora.config import AdapterConfig
+from populora.errors import CheckpointError, ConfigError
+from populora.population.lowrank import Adapter, LowRank, fresh_rows
+from populora.population.routing import Router, segments_of
+from populora.rollouts.fingerprint import as_served, fingerprint
+
+_PREFIX = "base_model.model."
+_WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
+
+
+class AdapterBank(nn.Module):
+    """One LoRA adapter a member, side by side on a frozen base, in PEFT's layers and file format.
+
+    Factors are float32 whatever the base's type. A starts random from a generator of its own for each
+    name, B at zero (the paper is silent), so a fresh member equals the base. The base never trains: it
+    stays in evaluation mode, without dropout, in every mode of the bank.
+
+    Args:
+        base: Causal language model; its linear layers are replaced in place by PEFT's.
+        names: Members, in slot order.
+        config: Rank, scale and adapted modules.
+        seed: With a member's name it decides the initial A.
+
+    Raises:
+        ConfigError: a target module does not exist, or the base has no language-model head.
+    """
+
+    def __init__(self, base: PreTrainedModel, names: Sequence[str], config: AdapterConfig, seed: int) -> None:
+        super().__init__()
+        self.names = tuple(names)
+        self.config = config
+        targets = target_paths(base, config.target_modules)
+        settings: dict[str, Any] = {
+            "r": config.rank,
+            "lora_alpha": config.alpha,
+            "lora_dropout": 0.0,
+            "target_modules": targets,
+            "task_type": "CAUSAL_LM",
+            "base_model_name_or_path": base.name_or_path,
+        }
+        self.model = get_peft_model(base, LoraConfig(**settings), adapter_name=self.names[0])
+        for name in self.names[1:]:
+            self.model.add_adapter(name, LoraConfig(**settings))
+        self._scaling = config.alpha / config.rank
+        self._router = Router(self._scaling)
+        self._layers: dict[str, Any] = {
+            path: layer for path, layer in sorted(self._base.named_modules()) if isinstance(layer, LoraLayer)
+        }
+        self._freeze_base()
+        for name in self.names:
+            self._initialise(name, seed)
+        if base.is_gradient_checkpointing:
+            self.enable_gradient_checkpointing()
+        self.train()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the factors are."""
+        return self.parameters_of(self.names[0])[0].device
+
+    @property
+    def head(self) -> Tensor:
+        """Weight of the language-model head, frozen; (V, H)."""
+        weight: Tensor = self._base.get_output_embeddings().weight
+        return weight
+
+    @property
+    def head_bias(self) -> Tensor | None:
+        """Bias of the language-model head, frozen; (V,), None for most models."""
+        return getattr(self._base.get_output_embeddings(), "bias", None)
+
+    def named_factors(self, name: str) -> Iterator[tuple[str, nn.Parameter]]:
+        """Yield ``<module path>.a`` and ``<module path>.b`` of every module of ``name``, by path.
+
+        Raises:
+            ValueError: no member has that name.
+        """
+        self._require_known(name)
+        for path, layer in self._layers.items():
+            yield f"{path}.a", layer.lora_A[name].weight
+            yield f"{path}.b", layer.lora_B[name].weight
+
+    def parameters_of(self, name: str) -> list[nn.Parameter]:
+        """Return the trainable factors of ``name``, in the order of :meth:`named_factors`."""
+        return [parameter for _, parameter in self.named_factors(name)]
+
+    def read(self, name: str) -> dict[str, LowRank]:
+        """Return float32 copies of ``name``'s factors on the CPU, by module path."""
+        self._require_known(name)
+        return {path: LowRank(*(f.cpu().clone() for f in pair)) for path, *pair in self._factors(name)}
+
+    @torch.no_grad()
+    def write(self, name: str, adapter: Adapter) -> None:
+        """Copy ``adapter`` into ``name``'s factors in place; nothing changes unless all of it fits.
+
+        Raises:
+            ValueError: unknown name, other modules or shapes, or values that are not finite.
+        """
+        self._require_known(name)
+        if adapter.keys() != self._layers.keys():
+            differing = sorted(adapter.keys() ^ self._layers.keys())
+            raise ValueError(
+                f"the adapter for {name!r} differs from the bank in its modules: {differing[:4]}"
+            )
+        for path, a, b in self._factors(name):
+            new = adapter[path]
+            if (new.a.shape, new.b.shape) != (a.shape, b.shape):
+                raise ValueError(
+                    f"the adapter for {name!r} has shapes {tuple(new.a.shape)}, {tuple(new.b.shape)} at {path}; "
+                    f"expected {tuple(a.shape)}, {tuple(b.shape)}"
+                )
+            if not (torch.isfinite(new.a).all() and torch.isfinite(new.b).all()):
+                raise ValueError(f"the adapter for {name!r} has a value that is not finite at {path}")
+        for path, a, b in self._factors(name):
+            a.copy_(adapter[path].a)
+            b.copy_(adapter[path].b)
+
+    def hidden_states(
+        self, input_ids: Tensor, attention_mask: Tensor, adapters: Sequence[str | None]
+    ) -> Tensor:
+        """Run one forward pass in which row i goes through ``adapters[i]``.
+
+        Differentiable with respect to exactly the adapters used; the others' ``grad`` stays None.
+
+        Args:
+            input_ids: (B, L), padded on the right.
+            attention_mask: (B, L), 1 for tokens and 0 for padding.
+            adapters: B names; None is the base alone.
+
+        Returns:
+            Hidden states after the final norm, in the base's type; (B, L, H).
+
+        Raises:
+            ValueError: the number of adapters is not B, or a name is unknown.
+        """
+        if len(adapters) != len(input_ids):
+            raise ValueError(f"expected an adapter for each of {len(input_ids)} rows, got {len(adapters)}")
+        self._require_known(*(name for name in adapters if name is not None))
+        order, segments = segments_of(adapters)
+        grouped = order == sorted(order)
+        rows = torch.tensor(order, device=input_ids.device)
+        if not grouped:
+            input_ids, attention_mask = input_ids[rows], attention_mask[rows]
+        with self._router.through(segments):
+            hidden: Tensor = self._base.get_decoder()(
+                input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+            ).last_hidden_state
+        return hidden if grouped else hidden[rows.argsort()]
+
+    def enable_gradient_checkpointing(self) -> None:
+        """Recompute the decoder layers in the backward pass, each with the routing of its forward pass.
+
+        Use this instead of the base's ``gradient_checkpointing_enable``, which forgets the routing.
+        """
+        self._base.gradient_checkpointing_enable(
+            {"use_reentrant": False, "context_fn": self._router.checkpoint_contexts}
+        )
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> Self:
+        """Set the bank's mode; inside, only checkpointed layers themselves are told that they train."""
+        super().train(False)
+        self.training = mode
+        for module in self._base.modules():
+            module.training = bool(getattr(module, "gradient_checkpointing", False))
+        return self
+
+    @torch.no_grad()
+    def export(self, name: str, folder: Path, dtype: torch.dtype) -> None:
+        """Write ``name`` as a PEFT folder that PEFT and vLLM load, its factors cast to ``dtype``."""
+        self._require_known(name)
+        folder.mkdir(parents=True, exist_ok=True)
+        tensors = {}
+        for path, a, b in self._factors(name):
+            tensors[f"{_PREFIX}{path}.lora_A.weight"] = a.to("cpu", dtype).contiguous()
+            tensors[f"{_PREFIX}{path}.lora_B.weight"] = b.to("cpu", dtype).contiguous()
+        save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
+        self.model.peft_config[name].save_pretrained(str(folder))
+
+    def load(self, name: str, folder: Path) -> None:
+        """Read ``name`` from a PEFT folder.
+
+        Raises:
+            CheckpointError: the folder cannot be read, or holds an adapter of another shape or scale.
+        """
+        try:
+            settings = json.loads((folder / _CONFIG).read_text())
+            tensors = load_file(folder / _WEIGHTS)
+        except (OSError, ValueError, SafetensorError) as error:
+            raise CheckpointError(f"cannot read the adapter for {name!r} from {folder}: {error}") from error
+        scale = settings.get("lora_alpha"), settings.get("r")
+        if scale != (self.config.alpha, self.config.rank):
+            raise CheckpointError(
+                f"{folder} holds an adapter of alpha and rank {scale}, this run has "
+                f"{(self.config.alpha, self.config.rank)}; set model.adapter to the adapter's values"
+            )
+        try:
+            self.write(name, _adapter_of(tensors))
+        except ValueError as error:
+            raise CheckpointError(f"{folder} does not fit this run: {error}") from error
+
+    def fingerprint(self, name: str, dtype: torch.dtype) -> str:
+        """Return a digest of the factors as an engine of type ``dtype`` holds them."""
+        self._require_known(name)
+        return fingerprint(
+            (path, *as_served(a, b, self._scaling, dtype)) for path, a, b in self._factors(name)
+        )
+
+    @property
+    def _base(self) -> Any:
+        return self.model.get_base_model()
+
+    def _factors(self, name: str) -> Iterator[tuple[str, Tensor, Tensor]]:
+        for path, layer in self._layers.items():
+            yield path, layer.lora_A[name].weight.detach(), layer.lora_B[name].weight.detach()
+
+    def _freeze_base(self) -> None:
+        self.model.base_model.disable_adapter_layers()
+        self.model.requires_grad_(False)
+        for layer in self._layers.values():
+            layer.register_forward_hook(self._router)
+            layer.lora_A.requires_grad_(True)
+            layer.lora_B.requires_grad_(True)
+
+    @torch.no_grad()
+    def _initialise(self, name: str, seed: int) -> None:
+        digest = hashlib.sha256(f"{seed}/{name}".encode()).digest()
+        generator = torch.Generator().manual_seed(int.from_bytes(digest[:8]))
+        for _, a, b in self._factors(name):
+            a.copy_(fresh_rows(a.shape[0], a.shape[1], generator))
+            b.zero_()
+
+    def _require_known(self, *names: str) -> None:
+        for name in names:
+            if name not in self.names:
+                raise ValueError(f"no adapter {name!r} in the bank; known: {', '.join(self.names)}")
+
+
+def target_paths(base: PreTrainedModel, target_modules: str | list[str]) -> list[str]:
+    """Resolve the modules to adapt, as PEFT does, to full paths of linear layers outside the head.
+
+    Args:
+        base: The model before any adapter.
+        target_modules: ``all-linear``, a list of module names, or a regular expression over full paths.
+
+    Raises:
+        ConfigError: a name or the expression matches no linear layer, or the base has no head.
+    """
+    head = base.get_output_embeddings()
+    if head is None:
+        raise ConfigError(f"{type(base).__name__} has no language-model head; use a causal language model")
+    linear = [path for path, m in base.named_modules() if isinstance(m, nn.Linear) and m is not head]
+    if target_modules == "all-linear":
+        return linear
+    known = ", ".join(sorted({path.rpartition(".")[2] for path in linear}))
+    if isinstance(target_modules, str):
+        return _matching(target_modules, linear, known)
+    found: set[str] = set()
+    for name in target_modules:
+        matching = {path for path in linear if f".{path}".endswith(f".{name}")}
+        if not matching:
+            raise ConfigError(
+                f"model.adapter.target_modules names {name!r}, which is no linear module of the base; "
+                f"available: {known}, or all-linear"
+            )
+        found |= matching
+    return sorted(found)
+
+
+def _matching(expression: str, paths: Sequence[str], known: str) -> list[str]:
+    try:
+        found = [path for path in paths if re.fullmatch(expression, path)]
+    except re.error as error:
+        raise ConfigError(
+            f"model.adapter.target_modules {expression!r} is no regular expression: {error}"
+        ) from error
+    if not found:
+        raise ConfigError(
+            f"model.adapter.target_modules {expression!r} matches no path of a linear module, such as "
+            f"{paths[0]}; give a list of names ({known}), a regular expression, or all-linear"
+        )
+    return found
+
+
+def _adapter_of(tensors: dict[str, Tensor]) -> dict[str, LowRank]:
+    """Pair the tensors of a PEFT file.
+
+    Raises:
+        ValueError: a factor lacks its partner, or a tensor is no LoRA factor.
+    """
+    paths = {key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in tensors}
+    keys = {path: [f"{_PREFIX}{path}.lora_{factor}.weight" for factor in "AB"] for path in paths}
+    unpaired = tensors.keys() ^ {key for pair in keys.values() for key in pair}
+    if unpaired:
+        raise ValueError(f"expected lora_A and lora_B of each module, unpaired: {sorted(unpaired)[:4]}")
+    return {path: LowRank(tensors[a].float(), tensors[b].float()) for path, (a, b) in keys.items()}
