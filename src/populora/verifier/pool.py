@@ -1,0 +1,264 @@
+"""A pool of zygotes: clean interpreters, executed rather than forked, that fork one child per program."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncGenerator, Iterable
+from pathlib import Path
+
+from populora.errors import VerifierError
+from populora.verifier import zygote
+from populora.verifier.sandbox import Failure, Job, Run, read_outcomes
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
+"""Most that a zygote may take to start, on a machine however busy."""
+GRACE_SECONDS = 10.0
+"""Most that a zygote may take to answer once its program's wall time is over."""
+STOP_SECONDS = 2.0
+"""Most that a zygote may take to end by itself."""
+_COMMAND = (sys.executable, "-s", "-S", "-P", "-X", "utf8", str(Path(zygote.__file__).resolve()))
+_PROBE = Job("import os\ndef f(x):\n    return os.fork()", ("0",))
+_HELD = Failure("exception: BlockingIOError", "BlockingIOError")
+
+
+class ZygoteLost(VerifierError):
+    """A zygote died or no longer answers."""
+
+
+class Zygote:
+    """One zygote process: started when first needed, and again after it was stopped.
+
+    Args:
+        hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
+    """
+
+    def __init__(self, hash_seed: int) -> None:
+        self._environment = {"PYTHONHASHSEED": str(hash_seed), "LANG": "C.UTF-8"}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None when not started."""
+        return self._process.pid if self._process else None
+
+    async def start(self) -> None:
+        """Start the process and see that a program cannot leave its limits.
+
+        Raises:
+            VerifierError: it does not start, or a probe program could start a process of its own.
+        """
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._control.setblocking(False)
+        with theirs:
+            self._process = self._spawn(theirs.fileno())
+        try:
+            await self._answer(START_SECONDS)
+            probe, _ = await self._exchange(_PROBE)
+        except ZygoteLost as error:
+            raise VerifierError(
+                f"the sandbox process {' '.join(_COMMAND)} does not start; see its message on standard error "
+                "(it needs Linux 5.4 or later and /proc)"
+            ) from error
+        if probe.outcomes != (_HELD,):
+            raise VerifierError(
+                f"the sandbox does not hold: a program that forks got {probe.outcomes[0]}, expected {_HELD}; "
+                "run as a plain user, or as a root that may change its user id"
+            )
+
+    def _spawn(self, control: int) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(
+            (*_COMMAND, str(os.getpid())),
+            env=self._environment,
+            cwd="/",
+            stdin=control,
+            stdout=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    async def run(self, job: Job) -> tuple[Run, bool]:
+        """Run one program; also return whether it ran into the wall-clock limit.
+
+        Raises:
+            ZygoteLost: the zygote died or hangs; it is stopped, and started again for the next job.
+            VerifierError: the zygote cannot be started.
+        """
+        completed = False
+        try:
+            if self._process is None:
+                await self.start()
+            answer = await self._exchange(job)
+            completed = True
+            return answer
+        finally:
+            if not completed:
+                self.stop()
+
+    async def _exchange(self, job: Job) -> tuple[Run, bool]:
+        limits, loop = job.limits, asyncio.get_running_loop()
+        ours, theirs = socket.socketpair()
+        with ours:
+            ours.setblocking(False)
+            with theirs:
+                order = zygote.LIMITS.pack(limits.cpu_seconds, limits.wall_seconds, limits.memory_mib << 20)
+                self._send(order, theirs)
+            request = json.dumps([job.program, job.inputs, limits.literal_chars]).encode()
+            try:
+                async with asyncio.timeout(limits.wall_seconds + GRACE_SECONDS):
+                    with contextlib.suppress(ConnectionError):
+                        await loop.sock_sendall(ours, request)
+                        ours.shutdown(socket.SHUT_WR)
+                    report = await _read(ours, len(job.inputs) * (4 * limits.literal_chars + 100))
+            except TimeoutError as error:
+                raise ZygoteLost("the sandbox process does not end its program") from error
+        status, cpu_seconds, reason = zygote.REPLY.unpack(await self._answer(GRACE_SECONDS))
+        outcomes = read_outcomes(job, report, _ending(status, reason))
+        return Run(outcomes, cpu_seconds), reason == zygote.OUT_OF_WALL
+
+    def _send(self, order: bytes, stream: socket.socket) -> None:
+        if self._control is None:
+            raise ZygoteLost("the sandbox process is not running")
+        try:
+            socket.send_fds(self._control, [order], [stream.fileno()])
+        except OSError as error:
+            raise ZygoteLost("the sandbox process is gone") from error
+
+    async def _answer(self, seconds: float) -> bytes:
+        if self._control is None:
+            raise ZygoteLost("the sandbox process is not running")
+        message = b""
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                message = await asyncio.get_running_loop().sock_recv(self._control, 64)
+        if not message:
+            raise ZygoteLost("the sandbox process is gone or does not answer")
+        return message
+
+    def stop(self) -> None:
+        """End the process and the program it runs; without effect when it is not running."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            try:
+                self._process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        self._process = self._control = None
+
+
+async def _read(stream: socket.socket, most: int) -> bytes:
+    """Read until the other side closes or ``most`` bytes have come."""
+    loop = asyncio.get_running_loop()
+    report = bytearray()
+    with contextlib.suppress(ConnectionError):
+        while len(report) < most and (chunk := await loop.sock_recv(stream, 1 << 16)):
+            report += chunk
+    return bytes(report)
+
+
+def _ending(status: int, reason: int) -> Failure | None:
+    if reason == zygote.OUT_OF_CPU:
+        return Failure("timeout")
+    if reason == zygote.OUT_OF_WALL:
+        return Failure("stalled")
+    code = os.waitstatus_to_exitcode(status)
+    if code == 0:
+        return None
+    if code > 0:
+        return Failure("crash: exit", f"exit code {code}")
+    if -code == signal.SIGXCPU:
+        return Failure("timeout")
+    names = {number.value: number.name for number in signal.Signals}
+    return Failure(f"crash: {names.get(-code, 'signal')}", f"signal {-code}")
+
+
+class ZygotePool:
+    """A :class:`~populora.verifier.sandbox.Sandbox` of zygotes that are started at need and restarted when they die.
+
+    Args:
+        workers: Programs that run at once, each under its own zygote.
+        hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
+    """
+
+    def __init__(self, workers: int, hash_seed: int = 0) -> None:
+        self.restarts = 0
+        """Zygotes lost so far."""
+        self._zygotes = tuple(Zygote(hash_seed) for _ in range(workers))
+        self._idle: asyncio.LifoQueue[Zygote] = asyncio.LifoQueue()
+        for each in self._zygotes:
+            self._idle.put_nowait(each)
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Process ids of the zygotes that run."""
+        return tuple(each.pid for each in self._zygotes if each.pid is not None)
+
+    async def start(self) -> None:
+        """Start every zygote now rather than with its first program.
+
+        Raises:
+            VerifierError: a zygote cannot be started or does not hold a program.
+        """
+        await asyncio.gather(*(each.start() for each in self._zygotes if each.pid is None))
+
+    async def run(self, jobs: Iterable[Job]) -> list[Run]:
+        """Run all jobs; the results are in the jobs' order."""
+        runs = dict([item async for item in self.stream(jobs)])
+        return [runs[index] for index in range(len(runs))]
+
+    async def stream(self, jobs: Iterable[Job]) -> AsyncGenerator[tuple[int, Run], None]:
+        """Yield (index of the job, result) as results come.
+
+        Jobs are taken from ``jobs`` only as zygotes get free and results are consumed. Closing the generator ends
+        what still runs.
+
+        Raises:
+            VerifierError: a zygote cannot be started.
+        """
+        waiting = enumerate(jobs)
+        running: set[asyncio.Task[tuple[int, Run]]] = set()
+        try:
+            while True:
+                while len(running) < len(self._zygotes) and (item := next(waiting, None)):
+                    running.add(asyncio.create_task(self._run(*item)))
+                if not running:
+                    return
+                done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    yield task.result()
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    async def _run(self, index: int, job: Job) -> tuple[int, Run]:
+        each = await self._idle.get()
+        try:
+            run = Run((Failure("crash: sandbox"),) * len(job.inputs), 0.0)
+            for _ in range(2):
+                try:
+                    run, stalled = await each.run(job)
+                except ZygoteLost as error:
+                    self.restarts += 1
+                    logger.warning("%s: it is started again, its program gets one more try", error)
+                    continue
+                if not stalled:
+                    break
+                logger.warning("a program stood still for %g s of wall-clock time", job.limits.wall_seconds)
+            return index, run
+        finally:
+            self._idle.put_nowait(each)
+
+    async def close(self) -> None:
+        """End every process."""
+        for each in self._zygotes:
+            each.stop()
