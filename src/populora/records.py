@@ -24,7 +24,7 @@ class Member:
     generation: int = 0
     """0 for a fresh adapter, else one more than the oldest parent's."""
     born: int = 0
-    """Iteration at which the present weights' lineage entered the slot; (name, born) is unique."""
+    """First iteration that the present line of weights plays in the slot; (name, born) is unique."""
     version: int = 0
     """Grows by one whenever the weights change; never reused within a run."""
 
