@@ -10,6 +10,10 @@ from populora.tasks.abduction import Abduction
 from populora.tasks.base import Task
 from populora.tasks.deduction import Deduction
 from populora.tasks.induction import Induction
+from populora.tasks.prompts import Prompts
+from populora.tasks.seeds import seed_problems
+
+__all__ = ["Prompts", "Task", "configured", "seed_problems", "tasks"]
 
 tasks: Registry[Task] = Registry("task")
 tasks.register("deduction")(Deduction())
@@ -17,10 +21,10 @@ tasks.register("abduction")(Abduction())
 tasks.register("induction")(Induction())
 
 
-def configured(config: RolloutConfig) -> tuple[Task, ...]:
-    """Return the tasks of a run in the order of ``config.tasks``, with its settings.
+def configured(config: RolloutConfig) -> dict[str, Task]:
+    """Return the tasks of a run by name, in the order of ``config.tasks``, with its settings.
 
     Raises:
         ConfigError: a task is not known.
     """
-    return tuple(tasks[name].configure(config) for name in config.tasks)
+    return {name: tasks[name].configure(config) for name in config.tasks}

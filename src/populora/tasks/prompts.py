@@ -40,7 +40,7 @@ class Prompts:
         self._environment = jinja2.Environment(
             loader=jinja2.DictLoader(templates),
             undefined=jinja2.StrictUndefined,
-            autoescape=False,  # noqa: S701 - prompts are text, not HTML
+            autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -140,4 +140,5 @@ def _chat_frame(tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[i
 
 def _spelt_out(tokenizer: "PreTrainedTokenizerBase", text: str) -> list[int]:
     """Token ids of text in which nothing counts as a special token."""
-    return tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    ids: list[int] = tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True)
+    return ids

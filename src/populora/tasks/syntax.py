@@ -31,3 +31,20 @@ def depth(tree: ast.AST) -> int:
             if not isinstance(child, ast.expr_context)
         ]
     return count
+
+
+def variables(tree: ast.AST) -> set[str]:
+    """Names that arguments, assignments, loops, comprehensions, handlers and patterns bind."""
+    bound: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case (
+                ast.arg(arg=str(name))
+                | ast.Name(id=name, ctx=ast.Store())
+                | ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+                | ast.MatchMapping(rest=str(name))
+            ):
+                bound.add(name)
+    return bound
