@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 EMBEDDED = "embedded"
+CONFIG_FILE = "config.json"
 
 
 def locate_base(config: BaseConfig) -> Path:
@@ -19,16 +20,47 @@ def locate_base(config: BaseConfig) -> Path:
     Raises:
         ConfigError: there is no such folder and no such model on a reachable hub.
     """
+    return _local_folder(config) or _download(config)
+
+
+def locate_config(config: BaseConfig) -> Path:
+    """Return the ``config.json`` of the base without downloading anything.
+
+    Raises:
+        ConfigError: the base is not on this machine.
+    """
+    folder = _local_folder(config)
+    if folder is not None:
+        return folder / CONFIG_FILE
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(
+            hf_hub_download(config.path, CONFIG_FILE, revision=config.revision, local_files_only=True)
+        )
+    except HFValidationError as error:
+        raise ConfigError(
+            f"model.base.path: there is no folder {config.path!r}, and it cannot be a hub id either"
+        ) from error
+    except LocalEntryNotFoundError as error:
+        raise ConfigError(
+            f"model.base.path: {config.path!r} is neither a folder here nor downloaded yet; a run downloads it, "
+            f"and to see sizes before that, `hf download {config.path} {CONFIG_FILE}` is enough"
+        ) from error
+
+
+def _local_folder(config: BaseConfig) -> Path | None:
     if config.path == EMBEDDED:
         from populora.embedded import model_path
 
         return model_path()
     folder = Path(config.path).expanduser()
-    if folder.is_dir():
-        if not (folder / "config.json").is_file():
-            raise ConfigError(f"model.base.path: {folder} has no config.json, so it is not a saved model")
-        return folder
-    return _download(config)
+    if not folder.is_dir():
+        return None
+    if not (folder / CONFIG_FILE).is_file():
+        raise ConfigError(f"model.base.path: {folder} has no {CONFIG_FILE}, so it is not a saved model")
+    return folder
 
 
 def _download(config: BaseConfig) -> Path:

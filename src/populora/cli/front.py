@@ -1,0 +1,48 @@
+"""The command: settle everything that can be settled at once, and only then load torch, Lightning and vLLM."""
+
+import sys
+from collections.abc import Sequence
+
+from populora.cli.arguments import Command, read_command
+from populora.errors import ConfigError, PopuLoRAError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        arguments: The words after the program's name; those of this process when None.
+
+    Returns:
+        0 when all went well, 2 when a setting is wrong, 1 when the run failed in a way that has a known remedy.
+    """
+    try:
+        _run(read_command(sys.argv[1:] if arguments is None else arguments))
+    except ConfigError as error:
+        sys.stderr.write("".join(f"populora: {line}\n" for line in str(error).splitlines()))
+        return 2
+    except PopuLoRAError as error:
+        sys.stderr.write(f"populora: {error}\n")
+        return 1
+    return 0
+
+
+def _run(command: Command) -> None:
+    if "--help" in command.switches:
+        from populora.cli.help import help_text
+
+        sys.stdout.write(help_text(command.subcommand))
+        return
+    from populora.cli.settings import dump, resolve
+
+    settings = resolve(command)
+    if "--print_config" in command.switches:
+        sys.stdout.write(dump(settings))
+    elif "--dry_run" in command.switches:
+        from populora.cli.dry_run import report
+
+        report(settings)
+    else:
+        from populora.cli.launch import launch
+
+        launch(command)

@@ -1,0 +1,79 @@
+"""Hands a checked command to LightningCLI; importing this loads torch and Lightning."""
+
+import argparse
+from typing import Any
+
+from jsonargparse import set_parsing_settings
+from lightning.fabric.utilities.exceptions import MisconfigurationException
+from lightning.pytorch import Trainer
+from lightning.pytorch.cli import LightningCLI
+from lightning.pytorch.loggers import TensorBoardLogger
+from typing_extensions import override
+
+import populora.callbacks  # noqa: F401  (makes its classes known by their short names)
+from populora.checkpoint_io import DirectoryCheckpointIO
+from populora.cli.arguments import SUBCOMMANDS, Command
+from populora.cli.schema import TRAINER_DEFAULTS
+from populora.datamodule import RolloutDataModule
+from populora.errors import ConfigError
+from populora.module import PopuLoRAModule
+
+
+class PopuLoRACLI(LightningCLI):
+    """LightningCLI for a module and datamodule that are always the same, with directory checkpoints.
+
+    All outputs of a run go below ``trainer.default_root_dir``, TensorBoard's too.
+    """
+
+    @staticmethod
+    @override
+    def subcommands() -> dict[str, set[str]]:
+        return {name: LightningCLI.subcommands()[name] for name in SUBCOMMANDS}
+
+    @override
+    def parse_arguments(self, parser: Any, args: Any) -> None:
+        self.config = parser.parse_args(args)
+
+    @override
+    def instantiate_trainer(self, **kwargs: Any) -> Trainer:
+        given = self._get(self.config_init, "trainer")
+        if given["logger"] in (None, True):
+            kwargs["logger"] = TensorBoardLogger(given["default_root_dir"], name="", version="")
+        plugins = given["plugins"] or []
+        kwargs["plugins"] = [*(plugins if isinstance(plugins, list) else [plugins]), DirectoryCheckpointIO()]
+        return super().instantiate_trainer(**kwargs)
+
+
+def launch(command: Command) -> PopuLoRACLI:
+    """Run the command and return what ran it.
+
+    Raises:
+        ConfigError: Lightning refuses a setting, or a class refuses its arguments.
+        PopuLoRAError: the run failed in a way that has a known remedy.
+    """
+    set_parsing_settings(docstring_parse_attribute_docstrings=True)
+    try:
+        return PopuLoRACLI(
+            PopuLoRAModule,
+            RolloutDataModule,
+            args=lightning_arguments(command),
+            trainer_defaults=dict(TRAINER_DEFAULTS),
+            seed_everything_default=0,
+            save_config_kwargs={"overwrite": True, "config_filename": _config_name(command)},
+            parser_kwargs={"exit_on_error": False} | {name: {"exit_on_error": False} for name in SUBCOMMANDS},
+            auto_configure_optimizers=False,
+            load_from_checkpoint_support=False,
+        )
+    except (argparse.ArgumentError, MisconfigurationException) as error:
+        raise ConfigError(str(error)) from error
+
+
+def lightning_arguments(command: Command) -> list[str]:
+    """Return the words that LightningCLI reads the same command from."""
+    configs = [f"--config={path}" for path in command.configs]
+    overrides = [f"--{override.key}={override.text}" for override in command.overrides]
+    return [command.subcommand, "--weights_only=true", *configs, *overrides]
+
+
+def _config_name(command: Command) -> str:
+    return "config.yaml" if command.subcommand == "fit" else f"{command.subcommand}.yaml"
