@@ -11,21 +11,10 @@ from populora.records import Draft
 from populora.tasks.syntax import parse, variables
 
 BANNED_NAMES = frozenset(
-    [
-        "breakpoint",
-        "compile",
-        "eval",
-        "exec",
-        "exit",
-        "globals",
-        "help",
-        "input",
-        "locals",
-        "open",
-        "quit",
-        "vars",
-    ]
-)
+    {
+        "breakpoint", "compile", "eval", "exec", "exit", "globals", "help", "input", "locals", "open", "quit", "vars",
+    }
+)  # fmt: skip
 """Builtins that run text, wait for a person, or reach outside the program."""
 HARMLESS_DUNDERS = frozenset({"__init__", "__name__"})
 """The only double-underscore names a program may mention; it may define any method."""
