@@ -258,7 +258,7 @@ class ZygotePool:
         finally:
             self._idle.put_nowait(each)
 
-    async def close(self) -> None:
-        """End every process."""
+    def close(self) -> None:
+        """End every process; they start again with the next program."""
         for each in self._zygotes:
             each.stop()

@@ -9,10 +9,10 @@ from populora.tasks.literals import canonical
 
 _RESULT_TYPES = frozenset(
     {
-        "Counter", "Decimal", "Fraction", "NoneType", "OrderedDict", "builtin_function_or_method",
-        "bytearray", "complex", "defaultdict", "deque", "dict_items", "dict_keys", "dict_values",
-        "ellipsis", "enumerate", "filter", "float", "frozenset", "function", "generator", "itertools",
-        "map", "mappingproxy", "memoryview", "method", "module", "range", "reversed", "type", "zip",
+        "builtin_function_or_method", "bytearray", "complex", "Counter", "Decimal", "defaultdict", "deque",
+        "dict_items", "dict_keys", "dict_values", "ellipsis", "enumerate", "filter", "float", "Fraction",
+        "frozenset", "function", "generator", "list_iterator", "list_reverseiterator", "map",
+        "mappingproxy", "memoryview", "method", "module", "OrderedDict", "range", "reversed", "type", "zip",
     }
 )  # fmt: skip
 
@@ -84,7 +84,7 @@ class Sandbox(Protocol):
         """Yield (index of the job, result) as results come; closing the generator ends what still runs."""
         ...
 
-    async def close(self) -> None:
+    def close(self) -> None:
         """End every process."""
         ...
 

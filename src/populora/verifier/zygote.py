@@ -54,7 +54,8 @@ PRELOADED = (
     "html", "itertools", "json", "keyword", "locale", "math", "numbers", "operator", "pprint", "queue",
     "random", "re", "reprlib", "statistics", "string", "struct", "textwrap", "time", "token", "tokenize",
     "types", "typing", "unicodedata", "warnings", "zlib", "_strptime", "encodings.ascii", "encodings.hex_codec",
-    "encodings.latin_1", "encodings.rot_13", "encodings.unicode_escape", "encodings.utf_16", "encodings.utf_32",
+    "encodings.latin_1", "encodings.rot_13", "encodings.unicode_escape", "encodings.utf_16", "encodings.utf_16_be",
+    "encodings.utf_16_le", "encodings.utf_32",
 )  # fmt: skip
 
 _NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
