@@ -1,8 +1,6 @@
 """The adapters of all members on one frozen base."""
 
 import hashlib
-import json
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,19 +8,23 @@ from typing import Any, Self
 import torch
 from peft import LoraConfig, get_peft_model
 from peft.tuners.lora import LoraLayer
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from populora.config import AdapterConfig
-from populora.errors import CheckpointError, ConfigError
+from populora.errors import CheckpointError
+from populora.population.adapter_files import (
+    config_text,
+    from_tensors,
+    read_folder,
+    scale_of,
+    to_tensors,
+    write_folder,
+)
 from populora.population.lowrank import Adapter, LowRank, fresh_rows
 from populora.population.routing import Router, segments_of
+from populora.population.targets import target_paths
 from populora.rollouts.fingerprint import as_served, fingerprint
-
-_PREFIX = "base_model.model."
-_WEIGHTS, _CONFIG = "adapter_model.safetensors", "adapter_config.json"
 
 
 class AdapterBank(nn.Module):
@@ -31,6 +33,9 @@ class AdapterBank(nn.Module):
     Factors are float32 whatever the base's type. A starts random from a generator of its own for each
     name, B at zero (the paper is silent), so a fresh member equals the base. The base never trains: it
     stays in evaluation mode, without dropout, in every mode of the bank.
+
+    ``model`` is the PEFT model; called directly it gives the base alone, adapters act in
+    :meth:`hidden_states`.
 
     Args:
         base: Causal language model; its linear layers are replaced in place by PEFT's.
@@ -53,11 +58,12 @@ class AdapterBank(nn.Module):
             "lora_dropout": 0.0,
             "target_modules": targets,
             "task_type": "CAUSAL_LM",
-            "base_model_name_or_path": base.name_or_path,
         }
         self.model = get_peft_model(base, LoraConfig(**settings), adapter_name=self.names[0])
         for name in self.names[1:]:
             self.model.add_adapter(name, LoraConfig(**settings))
+        adapted = sorted(self.model.peft_config[self.names[0]].target_modules)
+        self._config_text = config_text(config.rank, config.alpha, adapted, base.name_or_path)
         self._scaling = config.alpha / config.rank
         self._router = Router(self._scaling)
         self._layers: dict[str, Any] = {
@@ -183,38 +189,40 @@ class AdapterBank(nn.Module):
         return self
 
     @torch.no_grad()
-    def export(self, name: str, folder: Path, dtype: torch.dtype) -> None:
-        """Write ``name`` as a PEFT folder that PEFT and vLLM load, its factors cast to ``dtype``."""
-        self._require_known(name)
-        folder.mkdir(parents=True, exist_ok=True)
-        tensors = {}
-        for path, a, b in self._factors(name):
-            tensors[f"{_PREFIX}{path}.lora_A.weight"] = a.to("cpu", dtype).contiguous()
-            tensors[f"{_PREFIX}{path}.lora_B.weight"] = b.to("cpu", dtype).contiguous()
-        save_file(tensors, folder / _WEIGHTS, metadata={"format": "pt"})
-        self.model.peft_config[name].save_pretrained(str(folder))
+    def state(self, name: str, dtype: torch.dtype = torch.float32) -> tuple[str, dict[str, Tensor]]:
+        """Return ``name`` as PEFT's config text and tensors, copies on the CPU, cast to ``dtype``."""
+        adapter = {path: LowRank(u.a.to(dtype), u.b.to(dtype)) for path, u in self.read(name).items()}
+        return self._config_text, to_tensors(adapter)
 
-    def load(self, name: str, folder: Path) -> None:
-        """Read ``name`` from a PEFT folder.
+    def load_state(self, name: str, state: tuple[str, dict[str, Tensor]]) -> None:
+        """Take over what :meth:`state` returned.
 
         Raises:
-            CheckpointError: the folder cannot be read, or holds an adapter of another shape or scale.
+            CheckpointError: an adapter of another rank, scale or modules.
         """
-        try:
-            settings = json.loads((folder / _CONFIG).read_text())
-            tensors = load_file(folder / _WEIGHTS)
-        except (OSError, ValueError, SafetensorError) as error:
-            raise CheckpointError(f"cannot read the adapter for {name!r} from {folder}: {error}") from error
-        scale = settings.get("lora_alpha"), settings.get("r")
-        if scale != (self.config.alpha, self.config.rank):
+        config, tensors = state
+        scale, expected = scale_of(config), (self.config.alpha, self.config.rank)
+        if scale != expected:
             raise CheckpointError(
-                f"{folder} holds an adapter of alpha and rank {scale}, this run has "
-                f"{(self.config.alpha, self.config.rank)}; set model.adapter to the adapter's values"
+                f"the saved adapter of {name!r} has (alpha, rank) {scale}, this run {expected}; "
+                "set model.adapter to the saved values"
             )
         try:
-            self.write(name, _adapter_of(tensors))
+            self.write(name, from_tensors(tensors))
         except ValueError as error:
-            raise CheckpointError(f"{folder} does not fit this run: {error}") from error
+            raise CheckpointError(f"the saved adapter does not fit this run: {error}") from error
+
+    def export(self, name: str, folder: Path, dtype: torch.dtype) -> None:
+        """Write ``name`` as a folder that PEFT and vLLM load, its factors cast to ``dtype``."""
+        write_folder(folder, *self.state(name, dtype))
+
+    def load(self, name: str, folder: Path) -> None:
+        """Read ``name`` from such a folder.
+
+        Raises:
+            CheckpointError: the folder cannot be read or does not fit this run.
+        """
+        self.load_state(name, read_folder(folder))
 
     def fingerprint(self, name: str, dtype: torch.dtype) -> str:
         """Return a digest of the factors as an engine of type ``dtype`` holds them."""
@@ -251,63 +259,3 @@ class AdapterBank(nn.Module):
         for name in names:
             if name not in self.names:
                 raise ValueError(f"no adapter {name!r} in the bank; known: {', '.join(self.names)}")
-
-
-def target_paths(base: PreTrainedModel, target_modules: str | list[str]) -> list[str]:
-    """Resolve the modules to adapt, as PEFT does, to full paths of linear layers outside the head.
-
-    Args:
-        base: The model before any adapter.
-        target_modules: ``all-linear``, a list of module names, or a regular expression over full paths.
-
-    Raises:
-        ConfigError: a name or the expression matches no linear layer, or the base has no head.
-    """
-    head = base.get_output_embeddings()
-    if head is None:
-        raise ConfigError(f"{type(base).__name__} has no language-model head; use a causal language model")
-    linear = [path for path, m in base.named_modules() if isinstance(m, nn.Linear) and m is not head]
-    if target_modules == "all-linear":
-        return linear
-    known = ", ".join(sorted({path.rpartition(".")[2] for path in linear}))
-    if isinstance(target_modules, str):
-        return _matching(target_modules, linear, known)
-    found: set[str] = set()
-    for name in target_modules:
-        matching = {path for path in linear if f".{path}".endswith(f".{name}")}
-        if not matching:
-            raise ConfigError(
-                f"model.adapter.target_modules names {name!r}, which is no linear module of the base; "
-                f"available: {known}, or all-linear"
-            )
-        found |= matching
-    return sorted(found)
-
-
-def _matching(expression: str, paths: Sequence[str], known: str) -> list[str]:
-    try:
-        found = [path for path in paths if re.fullmatch(expression, path)]
-    except re.error as error:
-        raise ConfigError(
-            f"model.adapter.target_modules {expression!r} is no regular expression: {error}"
-        ) from error
-    if not found:
-        raise ConfigError(
-            f"model.adapter.target_modules {expression!r} matches no path of a linear module, such as "
-            f"{paths[0]}; give a list of names ({known}), a regular expression, or all-linear"
-        )
-    return found
-
-
-def _adapter_of(tensors: dict[str, Tensor]) -> dict[str, LowRank]:
-    """Pair the tensors of a PEFT file.
-
-    Raises:
-        ValueError: a factor lacks its partner, or a tensor is no LoRA factor.
-    """
-    paths = {key.removeprefix(_PREFIX).rpartition(".lora_")[0] for key in tensors}
-    keys = {path: [f"{_PREFIX}{path}.lora_{factor}.weight" for factor in "AB"] for path in paths}
-    unpaired = tensors.keys() ^ {key for pair in keys.values() for key in pair}
-    if unpaired:
-        raise ValueError(f"expected lora_A and lora_B of each module, unpaired: {sorted(unpaired)[:4]}")
-    return {path: LowRank(tensors[a].float(), tensors[b].float()) for path, (a, b) in keys.items()}

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, Literal
 
+import mpmath
 import trueskill
 
 _MU, _SIGMA, _BETA, _TAU, _DRAW = 25.0, 25.0 / 3, 25.0 / 6, 25.0 / 300, 0.10
-# The mpmath backend, because the others fail on gaps of a few hundred points.
+# With mpmath and digits to spare, because plain floats fail on gaps of a few hundred points.
 _ENVIRONMENT = trueskill.TrueSkill(_MU, _SIGMA, _BETA, _TAU, _DRAW, backend="mpmath")
 
 
@@ -93,7 +94,8 @@ class Ratings:
             return
         winner, loser = (teacher, student) if outcome is Outcome.TEACHER_WINS else (student, teacher)
         old = [_ENVIRONMENT.create_rating(self[name].mu, self[name].sigma) for name in (winner, loser)]
-        new = trueskill.rate_1vs1(*old, drawn=outcome is Outcome.DRAW, env=_ENVIRONMENT)
+        with mpmath.workdps(50):
+            new = trueskill.rate_1vs1(*old, drawn=outcome is Outcome.DRAW, env=_ENVIRONMENT)
         for name, rating in zip((winner, loser), new, strict=True):
             self._ratings[name] = Rating(rating.mu, rating.sigma)
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from populora.errors import ConfigError
+
 
 @dataclass(frozen=True)
 class Segment:
@@ -68,9 +70,18 @@ class Router:
         return nullcontext(), self.through(self._segments)
 
     def __call__(self, layer: Any, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
-        """Add B·A·x·α/r to each segment, in the factors' type as PEFT does; (rows, …, out)."""
+        """Add B·A·x·α/r to each segment, in the factors' type as PEFT does; (rows, …, out).
+
+        Raises:
+            ConfigError: the layer does not see the batch row by row (experts, flattened tokens).
+        """
         if not self._segments:
             return output
+        if len(output) != self._segments[-1].stop:
+            raise ConfigError(
+                f"a linear module {layer.in_features} → {layer.out_features} sees {len(output)} rows of a batch "
+                f"of {self._segments[-1].stop}; leave it out of model.adapter.target_modules"
+            )
         parts = []
         for segment in self._segments:
             part = output[segment.start : segment.stop]
