@@ -1,0 +1,108 @@
+"""Batches of training episodes, in an order that depends on the seed alone."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from populora.embedded.episodes import random_episode
+from populora.embedded.programs import STEP_WEIGHTS
+from populora.embedded.tokenizer import chat_prompt, chat_response
+
+if TYPE_CHECKING:
+    import torch
+
+MAX_LENGTH = 320
+_POOL_BATCHES = 24
+_EASY_WEIGHTS = (0.5, 0.3, 0.12, 0.05, 0.02, 0.005, 0.003, 0.002)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Right-padded sequences.
+
+    Attributes:
+        ids: Token ids, sequences by positions.
+        learn: Mask of the tokens whose prediction is learnt.
+        tokens: Number of tokens that are not padding.
+    """
+
+    ids: torch.Tensor
+    learn: torch.Tensor
+    tokens: int
+
+
+def curriculum(progress: float, until: float = 0.25) -> tuple[float, ...]:
+    """Mixes step weights: short programs first, the final weights from ``until`` on."""
+    share = min(1.0, progress / until)
+    return tuple(
+        (1 - share) * easy + share * final
+        for easy, final in zip(_EASY_WEIGHTS, STEP_WEIGHTS, strict=True)
+    )
+
+
+def batches(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterator[Batch]:
+    """Yields batches of about ``per_batch`` tokens until ``total`` tokens have been given.
+
+    Args:
+        tokenizer: The embedded base's tokenizer.
+        seed: Seed of the episodes and of the order of batches.
+        total: Token budget, padding excluded.
+        per_batch: Tokens of a batch, padding included.
+    """
+    rng = random.Random(seed)
+    given = 0
+    while given < total:
+        weights = curriculum(given / total)
+        for chunk in _pool(rng, tokenizer, weights, per_batch):
+            batch = _collate(chunk)
+            given += batch.tokens
+            yield batch
+            if given >= total:
+                return
+
+
+Encoded = tuple[list[int], list[int]]
+
+
+def _pool(
+    rng: random.Random, tokenizer: Any, weights: Sequence[float], per_batch: int
+) -> list[list[Encoded]]:
+    encoded: list[Encoded] = []
+    size = 0
+    while size < per_batch * _POOL_BATCHES:
+        item = random_episode(rng, weights)
+        pair = (
+            tokenizer.encode(chat_prompt(item.prompt)).ids,
+            tokenizer.encode(chat_response(item.response)).ids,
+        )
+        if _length(pair) <= MAX_LENGTH:
+            encoded.append(pair)
+            size += _length(pair)
+    encoded.sort(key=_length)
+    chunks: list[list[Encoded]] = [[]]
+    for pair in encoded:
+        if (len(chunks[-1]) + 1) * _length(pair) > per_batch:
+            chunks.append([])
+        chunks[-1].append(pair)
+    rng.shuffle(chunks)
+    return chunks
+
+
+def _length(pair: Encoded) -> int:
+    return len(pair[0]) + len(pair[1])
+
+
+def _collate(chunk: Sequence[Encoded]) -> Batch:
+    import torch
+
+    width = max(map(_length, chunk))
+    ids = torch.zeros(len(chunk), width, dtype=torch.long)
+    learn = torch.zeros(len(chunk), width, dtype=torch.bool)
+    for row, (prompt, response) in enumerate(chunk):
+        end = len(prompt) + len(response)
+        ids[row, :end] = torch.tensor(prompt + response)
+        learn[row, len(prompt) : end] = True
+    return Batch(ids, learn, sum(map(_length, chunk)))
