@@ -1,0 +1,34 @@
+"""How callbacks reach the parts of a run."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import lightning as L
+
+if TYPE_CHECKING:
+    from populora.datamodule import RolloutDataModule
+    from populora.module import PopuLoRAModule
+    from populora.population.bank import AdapterBank
+
+
+def module_of(trainer: L.Trainer) -> "PopuLoRAModule":
+    """Return the module that is being trained."""
+    return cast("PopuLoRAModule", trainer.lightning_module)
+
+
+def bank_of(trainer: L.Trainer) -> "AdapterBank":
+    """Return the adapters; they exist while a run goes on."""
+    bank = module_of(trainer).bank
+    if bank is None:
+        raise RuntimeError("the adapter bank exists only after configure_model")
+    return bank
+
+
+def data_of(trainer: L.Trainer) -> "RolloutDataModule":
+    """Return the datamodule that plays the iterations."""
+    return cast("RolloutDataModule", trainer.datamodule)  # type: ignore[attr-defined]
+
+
+def log_folder(trainer: L.Trainer) -> Path:
+    """Return the folder of the run's logs: the first logger's, else the trainer's root."""
+    return Path(trainer.log_dir or trainer.default_root_dir)
