@@ -228,3 +228,23 @@ class VerifierConfig:
         ]
     )  # fmt: skip
     """Modules a program may not import."""
+    unsafe: bool = False
+    """Run programs under resource limits alone, where the kernel has no seccomp: only for models you trust."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.workers is None or self.workers >= 1,
+            f"data.verifier.workers must be at least 1 or null, got {self.workers}",
+        )
+        _require(self.cpu_seconds > 0, f"data.verifier.cpu_seconds must be positive, got {self.cpu_seconds}")
+        _require(
+            self.wall_seconds >= self.cpu_seconds,
+            f"data.verifier.wall_seconds must be at least cpu_seconds ({self.cpu_seconds}), got {self.wall_seconds}",
+        )
+        _require(
+            self.memory_mib >= 16, f"data.verifier.memory_mib must be at least 16, got {self.memory_mib}"
+        )
+        _require(
+            1 <= self.max_literal_chars <= 4000,
+            f"data.verifier.max_literal_chars must be in 1 … 4000, got {self.max_literal_chars}",
+        )

@@ -1,6 +1,7 @@
 """A running sandbox for the tests of this folder."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 
 import pytest
 
@@ -14,9 +15,13 @@ QUICK = Limits(cpu_seconds=0.5, wall_seconds=20, memory_mib=256, literal_chars=5
 class Bench:
     """A pool with a synchronous face."""
 
-    def __init__(self) -> None:
-        self.pool = ZygotePool(2)
+    def __init__(self, unsafe: bool = False) -> None:
+        self.pool = ZygotePool(2, unsafe=unsafe)
         self.loop = LoopThread()
+
+    def close(self) -> None:
+        self.loop.close()
+        self.pool.close()
 
     def outcomes(self, jobs: Sequence[Job]) -> list[tuple[Outcome, ...]]:
         return [run.outcomes for run in self.loop.call(self.pool.run(jobs))]
@@ -32,7 +37,12 @@ class Bench:
 
 @pytest.fixture(scope="session")
 def bench() -> Iterator[Bench]:
-    bench = Bench()
-    yield bench
-    bench.loop.close()
-    bench.pool.close()
+    with closing(Bench()) as bench:
+        yield bench
+
+
+@pytest.fixture(scope="session")
+def unsafe_bench() -> Iterator[Bench]:
+    """For control runs: an escape that fails in ``bench`` has to succeed here."""
+    with closing(Bench(unsafe=True)) as bench:
+        yield bench

@@ -56,7 +56,7 @@ class Verifier:
     def _start(self) -> "_Running":
         if self._running is None:
             workers = self._config.workers or len(os.sched_getaffinity(0))
-            judge, checker = (ZygotePool(workers, seed) for seed in self._seeds)
+            judge, checker = (ZygotePool(workers, seed, self._config.unsafe) for seed in self._seeds)
             with ExitStack() as stack:
                 stack.callback(judge.close)
                 stack.callback(checker.close)

@@ -178,7 +178,7 @@ def run_program() -> None:
 
 
 def enter_child(stream: int, zygote: int, cpu_seconds: float, memory: int) -> None:
-    """Give up what the zygote still has: its descriptors, its life, and more resources than the limits."""
+    """Give up the zygote's descriptors, its freedom to live on, and resources beyond the limits."""
     die_with(zygote)
     os.dup2(stream, STREAM)
     os.dup2(NULL, CONTROL)
@@ -219,8 +219,8 @@ def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, flo
     return status, usage.ru_utime + usage.ru_stime, reason
 
 
-def serve() -> None:
-    """Fork a child for each request until the trainer closes the control socket."""
+def serve(confine: Callable[[], None]) -> None:
+    """Fork a child, which confines itself, for each request until the trainer closes the control socket."""
     control = socket.socket(fileno=CONTROL)
     zygote, own_memory = os.getpid(), _address_space()
     control.send(READY)
@@ -233,6 +233,7 @@ def serve() -> None:
         if child == 0:
             try:
                 enter_child(descriptors[0], zygote, cpu_seconds, own_memory + memory)
+                confine()
                 run_program()
                 _exit(0)
             finally:
@@ -254,7 +255,7 @@ def die_with(parent: int) -> None:
 
 
 def drop_root() -> None:
-    """Become a user no one else is; without the right to, stay: the trainer's probe decides if that will do."""
+    """Become a user no one else is; without the right to, stay: the trainer's probe says whether that will do."""
     uid = FIRST_UID + os.getpid() % UIDS
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
@@ -263,21 +264,29 @@ def drop_root() -> None:
             os.setresuid(uid, uid, uid)
 
 
+def load_confinement() -> Callable[[], None]:
+    """Return what confines a child, from the file beside this one."""
+    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+    confine: Callable[[], None] = importlib.import_module("confinement").confinement()
+    return confine
+
+
 def preload() -> None:
     """Import what programs may use; nothing else can be imported afterwards, on any installation."""
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    for name in ("ctypes", "_ctypes"):
-        del sys.modules[name]
+    for name in ("ctypes", "_ctypes", "confinement"):
+        sys.modules.pop(name, None)
     sys.meta_path.clear()
     sys.path.clear()
     sys.argv[:] = [""]
 
 
 def main() -> NoReturn:
-    """Strip this process, then serve."""
-    trainer = int(sys.argv[1])
+    """Strip this process, then serve: ``zygote.py TRAINER_PID confined|unsafe``."""
+    trainer, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
+    confine = (lambda: None) if unsafe else load_confinement()
     preload()
     for kind, most in (("CORE", 0), ("FSIZE", 0), ("NOFILE", MAX_DESCRIPTORS)):
         resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (most, most))
@@ -287,7 +296,7 @@ def main() -> NoReturn:
     gc.disable()
     gc.freeze()
     with contextlib.suppress(ConnectionError):
-        serve()
+        serve(confine)
     _exit(0)
 
 
