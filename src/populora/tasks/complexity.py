@@ -42,7 +42,7 @@ class Descriptor:
 
 descriptors: Registry[Descriptor] = Registry("descriptor")
 """The paper is silent on the ranges."""
-descriptors.register("ast_depth")(Descriptor(lambda c: c.ast_depth, 3, 18))
+descriptors.register("ast_depth")(Descriptor(lambda c: c.ast_depth, 3, 15))
 descriptors.register("cyclomatic")(Descriptor(lambda c: c.cyclomatic, 1, 16))
 descriptors.register("lines")(Descriptor(lambda c: c.lines, 2, 40))
 descriptors.register("variables")(Descriptor(lambda c: c.variables, 1, 16))

@@ -78,4 +78,4 @@ def _banned_imports(modules: list[str], banned: Collection[str]) -> Iterator[str
 
 
 def _is_dunder(name: str) -> bool:
-    return name.startswith("__") and name.endswith("__") and name not in HARMLESS_DUNDERS
+    return len(name) > 4 and name[:2] == name[-2:] == "__" and name not in HARMLESS_DUNDERS
