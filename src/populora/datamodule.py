@@ -18,7 +18,7 @@ from populora.rollouts.proposing import Proposer
 from populora.rollouts.solving import Answer, Question, Sampling, Solver, StageListener
 from populora.rollouts.sync import AdapterSync
 from populora.seeding import run_seed
-from populora.tasks import seed_problems, tasks
+from populora.tasks import configured, seed_problems
 from populora.tasks.buffer import ProblemBuffer
 from populora.verifier import Verifier
 
@@ -58,8 +58,7 @@ class RolloutDataModule(L.LightningDataModule):
         super().__init__()
         if iterations < 1:
             raise ConfigError(f"data.iterations must be at least 1, got {iterations}")
-        for name in rollout.tasks:
-            tasks[name]
+        self.tasks = configured(rollout)
         self.iterations = iterations
         self.rollout = rollout
         self.buffer = ProblemBuffer(rollout.buffer_capacity)
@@ -106,8 +105,8 @@ class RolloutDataModule(L.LightningDataModule):
         )
         self.verifier.start()
         self._sync = AdapterSync(self.engine, module.weight_dtype)
-        proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.reserved)
-        self._solver = Solver(self.engine, self.verifier, prompts)
+        proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.tasks, self.reserved)
+        self._solver = Solver(self.engine, self.verifier, prompts, self.tasks)
         self._collector = Collector(self.rollout, module.rewards, proposer, self._solver, run_seed())
 
     @override

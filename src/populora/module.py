@@ -3,7 +3,7 @@
 import logging
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import lightning as L
 import torch
@@ -24,6 +24,9 @@ from populora.population.optimizer import build_optimizer, load_moments, moments
 from populora.records import RolloutBatch, Update
 from populora.seeding import run_seed
 from populora.tasks import Prompts
+
+if TYPE_CHECKING:
+    from populora.datamodule import RolloutDataModule
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +67,7 @@ class PopuLoRAModule(L.LightningModule):
         self.adapter = adapter
         self.rewards = rewards
         self.learning = learning
-        self.advantage = advantages[learning.advantage]
+        advantages[learning.advantage]
         self.population = Population(population)
         self.bank: AdapterBank | None = None
         self.iteration = 0
@@ -102,7 +105,7 @@ class PopuLoRAModule(L.LightningModule):
             return
         model = load_model(self.base_folder, self.weight_dtype)
         if self.base.gradient_checkpointing:
-            model.gradient_checkpointing_enable({"use_reentrant": False})
+            model.gradient_checkpointing_enable()
         names = [member.name for member in self.population.members]
         self.bank = AdapterBank(model, names, self.adapter, run_seed())
 
@@ -136,6 +139,7 @@ class PopuLoRAModule(L.LightningModule):
             self.optimizer,
             samples_of(batch),
             self.learning,
+            self.rollout_temperature,
             backward=self.manual_backward,
             step=wrapped.step,
         )
@@ -143,6 +147,11 @@ class PopuLoRAModule(L.LightningModule):
             if update.stepped:
                 self.population.advance(update.member.name)
         self.iteration = batch.iteration + 1
+
+    @property
+    def rollout_temperature(self) -> float:
+        """Temperature at which the batches are sampled."""
+        return cast("RolloutDataModule", self.trainer.datamodule).rollout.temperature  # type: ignore[attr-defined]
 
     @override
     def validation_step(self, batch: int, batch_idx: int) -> None:

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from populora.config import RolloutConfig
@@ -10,7 +10,7 @@ from populora.records import Completion, Problem, Validation
 from populora.rollouts.engine import Engine, GenerationRequest
 from populora.rollouts.solving import Sampling, StageListener
 from populora.seeding import derive
-from populora.tasks import Prompts, tasks
+from populora.tasks import Prompts, Task
 from populora.tasks.buffer import ProblemBuffer
 from populora.verifier import Verifier
 
@@ -52,12 +52,14 @@ class Proposer:
         engine: Engine,
         verifier: Verifier,
         prompts: Prompts,
+        tasks: Mapping[str, Task],
         reserved: frozenset[str] = frozenset(),
     ) -> None:
         self._config = config
         self._engine = engine
         self._verifier = verifier
         self._prompts = prompts
+        self._tasks = tasks
         self._reserved = reserved
         self.propose_seconds = 0.0
         self.validate_seconds = 0.0
@@ -65,7 +67,7 @@ class Proposer:
     def ask(self, teachers: Sequence[str], buffer: ProblemBuffer, rng: random.Random) -> list[Ask]:
         """Draw references for the prompts of each teacher, one teacher for each match, tasks in equal shares."""
         return [
-            self._fitting(teacher, match, name, tasks[name].references(buffer, self._config.references, rng))
+            self._fitting(teacher, match, name, self._tasks[name].references(buffer, self._config.references, rng))
             for match, teacher in enumerate(teachers)
             for name in self._config.tasks
             for _ in range(self._config.prompts_per_task)
@@ -76,7 +78,7 @@ class Proposer:
         room = self._engine.max_model_len - self._config.max_proposal_tokens
         shown = tuple(references)
         while True:
-            prompt_ids = tuple(self._prompts.encode(tasks[task].propose(self._prompts, shown)))
+            prompt_ids = tuple(self._prompts.encode(self._tasks[task].propose(self._prompts, shown)))
             if len(prompt_ids) <= room or len(shown) <= 1:
                 return Ask(teacher, match, task, shown, prompt_ids)
             shown = shown[:-1]
@@ -116,7 +118,7 @@ class Proposer:
     ) -> list[Validation]:
         authors = [ask.teacher for ask, completions in zip(asks, written, strict=True) for _ in completions]
         drafts = [
-            tasks[ask.task].read_proposal(completion.text, ask.references)
+            self._tasks[ask.task].read_proposal(completion.text, ask.references)
             for ask, completions in zip(asks, written, strict=True)
             for completion in completions
         ]

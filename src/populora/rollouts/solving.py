@@ -1,13 +1,13 @@
 """Putting problems to members and grading what they answer."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from populora.records import Completion, Problem, Verdict
 from populora.rollouts.engine import Engine, GenerationRequest
 from populora.seeding import derive
-from populora.tasks import Prompts, tasks
+from populora.tasks import Prompts, Task
 from populora.verifier import Verifier
 
 StageListener = Callable[[str, int, int], None]
@@ -52,10 +52,13 @@ class Solver:
         grade_seconds: Time the last call spent verifying.
     """
 
-    def __init__(self, engine: Engine, verifier: Verifier, prompts: Prompts) -> None:
+    def __init__(
+        self, engine: Engine, verifier: Verifier, prompts: Prompts, tasks: Mapping[str, Task]
+    ) -> None:
         self._engine = engine
         self._verifier = verifier
         self._prompts = prompts
+        self._tasks = tasks
         self.solve_seconds = 0.0
         self.grade_seconds = 0.0
 
@@ -91,14 +94,14 @@ class Solver:
         ]
 
     def _encode(self, problem: Problem) -> tuple[int, ...]:
-        return tuple(self._prompts.encode(tasks[problem.task].solve(self._prompts, problem)))
+        return tuple(self._prompts.encode(self._tasks[problem.task].solve(self._prompts, problem)))
 
     def _grade(
         self, questions: Sequence[Question], answered: Sequence[Sequence[Completion]]
     ) -> Sequence[Verdict]:
         return self._verifier.grade(
             [
-                (question.problem, tasks[question.problem.task].read_answer(completion.text))
+                (question.problem, self._tasks[question.problem.task].read_answer(completion.text))
                 for question, completions in zip(questions, answered, strict=True)
                 for completion in completions
             ]
