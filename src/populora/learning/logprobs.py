@@ -68,14 +68,14 @@ class _ChunkedLogprobs(torch.autograd.Function):
         slope = torch.empty_like(hidden, dtype=torch.float32) if ctx.needs_input_grad[0] else None
         for start in range(0, len(targets), chunk_tokens):
             part = slice(start, start + chunk_tokens)
-            logits = _product(hidden[part].to(weight.dtype), weight.T)
+            logits = _product(hidden[part], weight.T)
             if bias is not None:
                 logits += bias
             probabilities, logprobs[part], entropy[part] = _softmax(logits.div_(temperature), targets[part])
             if slope is not None:
                 difference = probabilities.neg_()
                 difference.scatter_add_(1, targets[part, None], torch.ones_like(logprobs[part, None]))
-                slope[part] = _product(difference.to(weight.dtype), weight).div_(temperature)
+                slope[part] = _product(difference, weight).div_(temperature)
         ctx.save_for_backward(slope)
         ctx.dtype = hidden.dtype
         ctx.mark_non_differentiable(entropy)
@@ -100,7 +100,7 @@ def _softmax(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _product(left: Tensor, right: Tensor) -> Tensor:
-    """Matrix product with a float32 result; a GPU multiplies in the inputs' own type and accumulates in float32."""
-    if left.is_cuda and left.dtype != torch.float32:
-        return torch.mm(left, right, out_dtype=torch.float32)
+    """Matrix product with a float32 result; a GPU multiplies in the head's own type and accumulates in float32."""
+    if right.is_cuda and right.dtype != torch.float32:
+        return torch.mm(left.to(right.dtype), right, out_dtype=torch.float32)
     return left.float() @ right.float()
