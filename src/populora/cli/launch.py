@@ -1,13 +1,16 @@
 """Hands a checked command to LightningCLI; importing this loads torch and Lightning."""
 
 import argparse
+import logging
 from typing import Any
 
+import rich
 from jsonargparse import set_parsing_settings
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch import Trainer
 from lightning.pytorch.cli import LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
+from rich.logging import RichHandler
 from typing_extensions import override
 
 import populora.callbacks  # noqa: F401  (makes its classes known by their short names)
@@ -51,6 +54,7 @@ def launch(command: Command) -> PopuLoRACLI:
         ConfigError: Lightning refuses a setting, or a class refuses its arguments.
         PopuLoRAError: the run failed in a way that has a known remedy.
     """
+    _configure_logging()
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     try:
         return PopuLoRACLI(
@@ -73,6 +77,16 @@ def lightning_arguments(command: Command) -> list[str]:
     configs = [f"--config={path}" for path in command.configs]
     overrides = [f"--{override.key}={override.text}" for override in command.overrides]
     return [command.subcommand, "--weights_only=true", *configs, *overrides]
+
+
+def _configure_logging() -> None:
+    """Show what this package says, and of Lightning only warnings; above a progress bar where there is one."""
+    terminal = rich.get_console().is_terminal
+    handler = RichHandler(show_path=False, markup=False) if terminal else logging.StreamHandler()
+    logging.basicConfig(format="%(message)s", handlers=[handler])
+    logging.getLogger("populora").setLevel(logging.INFO)
+    for name in ("lightning.pytorch", "lightning.fabric"):
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _config_name(command: Command) -> str:
