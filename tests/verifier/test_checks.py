@@ -11,7 +11,7 @@ from populora.verifier import Verifier
 from populora.verifier.pool import ZygotePool
 
 CONFIG = VerifierConfig(
-    workers=2, cpu_seconds=0.5, memory_mib=256, max_literal_chars=200, max_program_chars=600
+    workers=2, cpu_seconds=0.3, memory_mib=256, max_literal_chars=200, max_program_chars=600
 )
 WORDS = "'alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta'"
 

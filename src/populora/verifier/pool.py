@@ -106,6 +106,7 @@ class Zygote:
 
     async def _exchange(self, job: Job) -> tuple[Run, bool]:
         limits, loop = job.limits, asyncio.get_running_loop()
+        patience = limits.wall_seconds + GRACE_SECONDS
         ours, theirs = socket.socketpair()
         with ours:
             ours.setblocking(False)
@@ -114,14 +115,14 @@ class Zygote:
                 self._send(order, theirs)
             request = json.dumps([job.program, job.inputs, limits.literal_chars]).encode()
             try:
-                async with asyncio.timeout(limits.wall_seconds + GRACE_SECONDS):
+                async with asyncio.timeout(patience):
                     with contextlib.suppress(ConnectionError):
                         await loop.sock_sendall(ours, request)
                         ours.shutdown(socket.SHUT_WR)
                     report = await _read(ours, len(job.inputs) * (4 * limits.literal_chars + 100))
             except TimeoutError as error:
                 raise ZygoteLost("the sandbox process does not end its program") from error
-        status, cpu_seconds, reason = zygote.REPLY.unpack(await self._answer(GRACE_SECONDS))
+        status, cpu_seconds, reason = zygote.REPLY.unpack(await self._answer(patience))
         outcomes = read_outcomes(job, report, _ending(status, reason))
         return Run(outcomes, cpu_seconds), reason == zygote.OUT_OF_WALL
 
@@ -185,6 +186,8 @@ def _ending(status: int, reason: int) -> Failure | None:
 
 class ZygotePool:
     """A :class:`~populora.verifier.sandbox.Sandbox` of zygotes that are started at need and restarted when they die.
+
+    Zygotes end with the thread that started them, at the latest.
 
     Args:
         workers: Programs that run at once, each under its own zygote.
