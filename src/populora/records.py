@@ -98,7 +98,7 @@ class Verdict:
 
     correct: bool
     failure: str | None = None
-    """Category when not correct: ``malformed``, ``wrong``, ``timeout``, ``exception:ValueError`` …"""
+    """Category when not correct: ``malformed``, ``wrong``, ``timeout``, ``exception: ValueError`` …"""
 
     @property
     def well_formed(self) -> bool:

@@ -6,6 +6,7 @@ import dataclasses
 import pytest
 
 from populora.config import VerifierConfig
+from populora.errors import ConfigError
 from populora.records import Draft, Problem, Validation, Verdict
 from populora.verifier import Verifier
 from populora.verifier.pool import ZygotePool
@@ -200,3 +201,18 @@ def test_it_can_be_used_again_after_close_and_from_a_running_loop():
         assert asyncio.run(caller()) == [Verdict(True)]
         verifier.close()
     verifier.close()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"workers": 0},
+        {"cpu_seconds": 0},
+        {"cpu_seconds": 2, "wall_seconds": 1},
+        {"memory_mib": 1},
+        {"max_literal_chars": 5000},
+    ],
+)
+def test_a_limit_that_makes_no_sense_is_refused(setting):
+    with pytest.raises(ConfigError, match=rf"data\.verifier\.{list(setting)[-1]} must be"):
+        VerifierConfig(**setting)
