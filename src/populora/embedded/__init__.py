@@ -1,13 +1,14 @@
-"""The embedded base: a small language model, and the language that it speaks."""
-
-from __future__ import annotations
+"""The embedded base: a small language model, and the language of programs that it was trained on."""
 
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["model_path"]
+from populora.embedded.problems import HeldOutProblem, held_out_problems
+from populora.embedded.split import is_held_out
+
+__all__ = ["HeldOutProblem", "held_out_problems", "is_held_out", "model_path"]
 
 
 def model_path() -> Path:
-    """Returns the folder of the embedded model, in Hugging Face layout."""
+    """Return the folder of the embedded model, in Hugging Face layout."""
     return Path(str(files("populora.embedded"))) / "model"

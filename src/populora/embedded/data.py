@@ -1,21 +1,21 @@
 """Batches of training episodes, in an order that depends on the seed alone."""
 
-from __future__ import annotations
-
+import multiprocessing
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer
 
 from populora.embedded.episodes import random_episode
 from populora.embedded.programs import STEP_WEIGHTS
 from populora.embedded.tokenizer import chat_prompt, chat_response
 
-if TYPE_CHECKING:
-    import torch
-
-MAX_LENGTH = 320
+MAX_LENGTH = 340
 _POOL_BATCHES = 24
+_FEWEST = 8
 _EASY_WEIGHTS = (0.5, 0.3, 0.12, 0.05, 0.02, 0.005, 0.003, 0.002)
 
 
@@ -33,13 +33,17 @@ class Batch:
     learn: torch.Tensor
     tokens: int
 
+    def split(self, count: int) -> list["Batch"]:
+        """Deals the sequences to at most ``count`` batches."""
+        count = min(count, len(self.ids))
+        return [Batch(self.ids[i::count], self.learn[i::count], 0) for i in range(count)]
+
 
 def curriculum(progress: float, until: float = 0.25) -> tuple[float, ...]:
     """Mixes step weights: short programs first, the final weights from ``until`` on."""
     share = min(1.0, progress / until)
     return tuple(
-        (1 - share) * easy + share * final
-        for easy, final in zip(_EASY_WEIGHTS, STEP_WEIGHTS, strict=True)
+        (1 - share) * easy + share * final for easy, final in zip(_EASY_WEIGHTS, STEP_WEIGHTS, strict=True)
     )
 
 
@@ -62,6 +66,32 @@ def batches(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterator[B
             yield batch
             if given >= total:
                 return
+
+
+def prefetched(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterator[Batch]:
+    """Yields what :func:`batches` yields, made ahead of time in another process.
+
+    Args:
+        tokenizer: The embedded base's tokenizer.
+        seed: Seed of the episodes and of the order of batches.
+        total: Token budget, padding excluded.
+        per_batch: Tokens of a batch, padding included.
+    """
+    context = multiprocessing.get_context("spawn")
+    queue = context.Queue(maxsize=4 * _POOL_BATCHES)
+    arguments = (queue, tokenizer.to_str(), seed, total, per_batch)
+    process = context.Process(target=_produce, args=arguments, daemon=True)
+    process.start()
+    while (item := queue.get()) is not None:
+        ids, learn, tokens = item
+        yield Batch(torch.from_numpy(ids), torch.from_numpy(learn), tokens)
+    process.join()
+
+
+def _produce(queue: Any, tokenizer: str, seed: int, total: int, per_batch: int) -> None:
+    for batch in batches(Tokenizer.from_str(tokenizer), seed, total, per_batch):
+        queue.put((batch.ids.numpy(), batch.learn.numpy(), batch.tokens))
+    queue.put(None)
 
 
 Encoded = tuple[list[int], list[int]]
@@ -87,8 +117,9 @@ def _pool(
         if (len(chunks[-1]) + 1) * _length(pair) > per_batch:
             chunks.append([])
         chunks[-1].append(pair)
-    rng.shuffle(chunks)
-    return chunks
+    full = [chunk for chunk in chunks if len(chunk) >= _FEWEST]
+    rng.shuffle(full)
+    return full
 
 
 def _length(pair: Encoded) -> int:
@@ -96,8 +127,6 @@ def _length(pair: Encoded) -> int:
 
 
 def _collate(chunk: Sequence[Encoded]) -> Batch:
-    import torch
-
     width = max(map(_length, chunk))
     ids = torch.zeros(len(chunk), width, dtype=torch.long)
     learn = torch.zeros(len(chunk), width, dtype=torch.bool)

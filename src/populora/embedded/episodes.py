@@ -1,7 +1,5 @@
 """Training episodes: a prompt in one of the six formats and a worked response."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -83,9 +81,7 @@ def _counted(program: Program) -> range:
 
 def forward_trace(program: Program, trace: Trace) -> str:
     """Writes each statement with the value it left."""
-    return "\n".join(
-        f"{compile_step(program.body[i]).line} # {trace.notes[i]}" for i in _counted(program)
-    )
+    return "\n".join(f"{compile_step(program.body[i]).line} # {trace.notes[i]}" for i in _counted(program))
 
 
 def backward_trace(program: Program, trace: Trace) -> str:
@@ -107,9 +103,7 @@ def plan(program: Program, trace: Trace) -> str:
 def solve_deduction(item: Sample) -> Episode:
     """An episode that runs a program on an input."""
     program, trace = item.program, item.traces[0]
-    prompt = render_prompt(
-        "solve", "deduction", program=program.source, input=input_text(item.inputs[0])
-    )
+    prompt = render_prompt("solve", "deduction", program=program.source, input=input_text(item.inputs[0]))
     answer = fenced("output", repr(trace.result))
     return Episode("solve", "deduction", prompt, respond(forward_trace(program, trace), answer))
 
@@ -117,9 +111,7 @@ def solve_deduction(item: Sample) -> Episode:
 def solve_abduction(item: Sample) -> Episode:
     """An episode that works back from an output to an input."""
     program, trace = item.program, item.traces[0]
-    prompt = render_prompt(
-        "solve", "abduction", program=program.source, output=repr(trace.result)
-    )
+    prompt = render_prompt("solve", "abduction", program=program.source, output=repr(trace.result))
     answer = fenced("input", input_text(item.inputs[0]))
     return Episode("solve", "abduction", prompt, respond(backward_trace(program, trace), answer))
 
@@ -151,9 +143,7 @@ def propose_program(task: Task, item: Sample, references: Sequence[Reference]) -
 def propose_induction(item: Sample) -> Episode:
     """An episode that writes inputs and a message for a given program."""
     program = item.program
-    prompt = render_prompt(
-        "propose", "induction", program=program.source, n_inputs=INDUCTION_INPUTS
-    )
+    prompt = render_prompt("propose", "induction", program=program.source, n_inputs=INDUCTION_INPUTS)
     blocks = [fenced("input", input_text(values)) for values in item.inputs[:INDUCTION_INPUTS]]
     blocks.append(fenced("message", program.message))
     return Episode("propose", "induction", prompt, respond(", ".join(program.kinds), *blocks))

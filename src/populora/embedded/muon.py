@@ -3,8 +3,6 @@
 ``torch.optim.Muon`` works in bfloat16 and one matrix at a time, which is slow on a CPU.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,7 +20,7 @@ def orthogonalise(stack: torch.Tensor, iterations: int = 5) -> torch.Tensor:
         iterations: Number of iterations.
     """
     tall = stack.shape[1] > stack.shape[2]
-    x = stack.transpose(1, 2) if tall else stack
+    x: torch.Tensor = stack.transpose(1, 2) if tall else stack
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     a, b, c = _COEFFICIENTS
     for _ in range(iterations):

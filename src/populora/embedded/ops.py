@@ -5,9 +5,9 @@ An operation is one or more statements over the current variable. Templates use 
 ``{b}`` 2 or 3, ``{k}`` 1 to 3, ``{m}`` 3 to 5, ``{l}`` and ``{u}`` letters.
 """
 
-from __future__ import annotations
-
+import random
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal
 
 Kind = Literal["int", "list", "str"]
@@ -34,6 +34,18 @@ class Op:
     moves: bool = False
 
 
+class Menu:
+    """Operations to draw from by weight."""
+
+    def __init__(self, *ops: Op) -> None:
+        self._ops = ops
+        self._cumulative = tuple(accumulate(op.weight for op in ops))
+
+    def draw(self, rng: random.Random) -> Op:
+        """Draws an operation."""
+        return rng.choices(self._ops, cum_weights=self._cumulative)[0]
+
+
 def _op(hint: str, code: str, out: Kind, weight: float = 1.0) -> Op:
     return Op((hint,), (code,), out, weight)
 
@@ -44,7 +56,7 @@ def _fold(start: str, loop: str, out: Kind, weight: float = 1.0) -> Op:
 
 _IF = "if {x} % 2 == 0:\n    {x} = {x} // 2\nelse:\n    {x} = {x} + {a}"
 
-_INT = (
+_INT = Menu(
     _op("add", "{x} = {x} + {a}", "int", 1.5),
     _op("add", "{x} += {a}", "int"),
     _op("subtract", "{x} = {x} - {a}", "int", 1.5),
@@ -68,7 +80,7 @@ _INT = (
     Op(("multiply", "subtract"), ("{t} = {x} * {b}", "{x} = {t} - {a}"), "int", 0.5),
 )
 
-_LIST = (
+_LIST = Menu(
     _op("sort", "{x} = sorted({x})", "list", 1.5),
     _op("sort", "{x} = sorted({x}, reverse=True)", "list", 0.7),
     _op("reverse", "{x} = {x}[::-1]", "list"),
@@ -103,7 +115,7 @@ _LIST = (
     Op(("length", "map"), ("{t} = len({x})", "{x} = [v + {t} for v in {x}]"), "list", 0.4),
 )
 
-_STR = (
+_STR = Menu(
     _op("reverse", "{x} = {x}[::-1]", "str", 1.5),
     _op("slice", "{x} = {x}[1:]", "str"),
     _op("slice", "{x} = {x}[:{k}]", "str"),
@@ -127,10 +139,10 @@ _STR = (
     Op(("index", "append"), ("{t} = {x}[0]", "{x} = {x} + {t}"), "str", 0.4),
 )
 
-OPS: dict[Kind, tuple[Op, ...]] = {"int": _INT, "list": _LIST, "str": _STR}
+OPS: dict[Kind, Menu] = {"int": _INT, "list": _LIST, "str": _STR}
 
-OPS_WITH: dict[tuple[Kind, Kind], tuple[Op, ...]] = {
-    ("int", "int"): (
+OPS_WITH: dict[tuple[Kind, Kind], Menu] = {
+    ("int", "int"): Menu(
         _op("add", "{x} = {x} + {n}", "int", 2.0),
         _op("subtract", "{x} = {x} - {n}", "int"),
         _op("multiply", "{x} = {x} * {n}", "int", 0.7),
@@ -139,7 +151,7 @@ OPS_WITH: dict[tuple[Kind, Kind], tuple[Op, ...]] = {
         _op("branch", "if {n} > {a}:\n    {x} = {x} + {n}\nelse:\n    {x} = {x} - {k}", "int"),
         _op("pair", "{x} = [{x}, {n}]", "list", 0.7),
     ),
-    ("list", "int"): (
+    ("list", "int"): Menu(
         _op("slice", "{x} = {x}[:{n}]", "list"),
         _op("slice", "{x} = {x}[{n}:]", "list"),
         _op("append", "{x} = {x} + [{n}]", "list"),
@@ -148,18 +160,18 @@ OPS_WITH: dict[tuple[Kind, Kind], tuple[Op, ...]] = {
         _op("filter", "{x} = [v for v in {x} if v > {n}]", "list"),
         _op("count", "{x} = {x}.count({n})", "int", 0.5),
     ),
-    ("str", "int"): (
+    ("str", "int"): Menu(
         _op("slice", "{x} = {x}[:{n}]", "str"),
         _op("slice", "{x} = {x}[{n}:]", "str"),
         _op("rotate", "{x} = {x}[{n}:] + {x}[:{n}]", "str"),
         _op("branch", "if len({x}) > {n}:\n    {x} = {x}[1:]", "str"),
     ),
-    ("list", "list"): (
+    ("list", "list"): Menu(
         _op("append", "{x} = {x} + {n}", "list", 2.0),
         _op("zip", "{x} = [a + b for a, b in zip({x}, {n})]", "list"),
         _op("filter", "{x} = [v for v in {x} if v not in {n}]", "list"),
     ),
-    ("str", "str"): (
+    ("str", "str"): Menu(
         _op("append", "{x} = {x} + {n}", "str"),
         _op("append", "{x} = {n} + {x}", "str"),
         _op("filter", "{x} = ''.join(c for c in {x} if c in {n})", "str"),

@@ -1,13 +1,10 @@
 """Seeded generation of small typed programs over ints, lists of ints and strings."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from typing import Any
 
 from populora.embedded.ops import LETTERS, OPS, OPS_WITH, Kind, Op
@@ -19,6 +16,8 @@ STEP_WEIGHTS = (0.26, 0.22, 0.16, 0.12, 0.09, 0.06, 0.05, 0.04)
 _FRESH = ("y", "z", "w")
 _SECOND_SHARE = 0.25
 _RETURN_SHARE = 0.4
+_TRIED_INPUTS = 5
+_DOMINANT_SHARE = 0.6
 
 
 @dataclass(frozen=True)
@@ -53,6 +52,11 @@ class Program:
     def message(self) -> str:
         """The kinds of the operations, in order, without their constants."""
         return ", ".join(self.hints)
+
+    @property
+    def uses_all_arguments(self) -> bool:
+        """Whether every argument matters to some statement."""
+        return live_before(self.body)[0] == frozenset(self.params)
 
     def run(self, values: Sequence[Any]) -> Trace:
         """Runs the program and returns its trace."""
@@ -103,15 +107,6 @@ def draw_steps(rng: random.Random, weights: Sequence[float] = STEP_WEIGHTS) -> i
     return rng.choices(range(1, len(weights) + 1), weights)[0]
 
 
-_CUMULATIVE: dict[tuple[Op, ...], list[float]] = {}
-
-
-def _pick(rng: random.Random, ops: tuple[Op, ...]) -> Op:
-    if ops not in _CUMULATIVE:
-        _CUMULATIVE[ops] = list(accumulate(op.weight for op in ops))
-    return rng.choices(ops, cum_weights=_CUMULATIVE[ops])[0]
-
-
 class _Builder:
     """Grows the body of one program."""
 
@@ -132,12 +127,12 @@ class _Builder:
 
     def extend(self, room: int) -> bool:
         """Adds an operation of at most ``room`` statements; False where none fits."""
-        pair_ops = OPS_WITH.get((self.kind, self.kinds[-1]), ())
+        pair_ops = OPS_WITH.get((self.kind, self.kinds[-1]))
         use_second = len(self.params) > 1 and self.rng.random() < (0.5 if self.waiting else 0.15)
         if (use_second or (self.waiting and room == 1)) and pair_ops:
-            op, self.waiting = _pick(self.rng, pair_ops), False
+            op, self.waiting = pair_ops.draw(self.rng), False
         else:
-            op = _pick(self.rng, OPS[self.kind])
+            op = OPS[self.kind].draw(self.rng)
         if len(op.codes) > room or (len(op.codes) > 1 and not self.fresh):
             return False
         self._add(op)
@@ -174,42 +169,38 @@ class _Builder:
 
 
 def random_program(rng: random.Random, steps: int) -> Program:
-    """Draws a program of exactly ``steps`` statements that uses all its arguments."""
+    """Draws a program of exactly ``steps`` statements; it may leave an argument unused."""
     while True:
         builder = _Builder(rng)
         while len(builder.body) < steps:
             if not builder.extend(steps - len(builder.body)) and rng.random() < 0.1:
                 break
-        if len(builder.body) != steps:
-            continue
-        program = builder.finish()
-        if live_before(program.body)[0] == frozenset(program.params):
-            return program
+        if len(builder.body) == steps:
+            return builder.finish()
 
 
 def sample(rng: random.Random, steps: int, inputs: int, held_out: bool = False) -> Sample:
     """Draws a program of one side of the split with ``inputs`` different inputs.
 
-    All values along every run are small, and no output dominates.
+    It uses all its arguments, all values along every run are small, and no output dominates.
     """
     while True:
         program = random_program(rng, steps)
-        if is_held_out(program.source) != held_out:
+        if is_held_out(program.source) != held_out or not program.uses_all_arguments:
             continue
-        found = _inputs(rng, program, max(inputs, 5))
-        if found is None:
-            continue
-        if Counter(repr(trace.result) for _, trace in found).most_common(1)[0][1] * 5 > (
-            3 * len(found)
-        ):
+        found = _inputs(rng, program, max(inputs, _TRIED_INPUTS))
+        if found is None or _dominated([trace.result for _, trace in found]):
             continue
         kept = found[:inputs]
         return Sample(program, tuple(v for v, _ in kept), tuple(t for _, t in kept))
 
 
-def _inputs(
-    rng: random.Random, program: Program, count: int
-) -> list[tuple[tuple[Any, ...], Trace]] | None:
+def _dominated(outputs: Sequence[Any]) -> bool:
+    [(_, most)] = Counter(map(repr, outputs)).most_common(1)
+    return most > _DOMINANT_SHARE * len(outputs)
+
+
+def _inputs(rng: random.Random, program: Program, count: int) -> list[tuple[tuple[Any, ...], Trace]] | None:
     found: dict[str, tuple[tuple[Any, ...], Trace]] = {}
     failures = 0
     while len(found) < count:

@@ -1,7 +1,5 @@
 """The division of programs into training and held-out ones."""
 
-from __future__ import annotations
-
 import hashlib
 
 HELD_OUT_ONE_IN = 20

@@ -1,14 +1,12 @@
 """The tokenizer of the embedded base: byte-level BPE with single digits and capitals."""
 
-from __future__ import annotations
-
 import random
 import re
 from typing import Any
 
 from populora.embedded.episodes import Episode, random_episode
 
-VOCABULARY = 384
+VOCABULARY = 400
 PAD, START, END = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
 TAGS = ("<think>", "</think>", "<answer>", "</answer>")
 CHAT_TEMPLATE = (
@@ -18,7 +16,7 @@ CHAT_TEMPLATE = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 _PIECES = (
-    r"\n?```[a-z]*\n?"  # a fence
+    r"```[a-z]*\n?"  # a fence; what precedes a message in a chat never merges with it
     r"| ?[a-z]{2,} ?|[a-z]"  # a word with its spaces; a variable alone
     r"|[A-Z]|[0-9]"
     r"|\n *| ?[^\sA-Za-z0-9`]+ ?|\s+|`"

@@ -1,7 +1,5 @@
 """Execution of programs statement by statement, with the value each statement leaves behind."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import copy
@@ -132,7 +130,7 @@ def run(
         log.clear()
         names = {k: copy.copy(v) for k, v in scope.items() if k[0] != "_"}
         before.append(names)
-        exec(step.code, scope)  # the statements are the generator's own
+        exec(step.code, scope)  # noqa: S102 - the statements are the generator's own
         value = scope[step.target]
         if accept is not None and not accept(value):
             return None

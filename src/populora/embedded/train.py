@@ -1,11 +1,9 @@
 """Trains the embedded base: ``python -m populora.embedded.train --out DIR``."""
 
-from __future__ import annotations
-
 import argparse
-import itertools
 import json
 import logging
+import math
 import os
 import shutil
 import time
@@ -13,17 +11,20 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import torch
-from torch.nn import functional
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from populora.embedded.data import Batch, batches
+from populora.embedded.data import Batch, prefetched
+from populora.embedded.forward import HEAD, response_loss
 from populora.embedded.muon import Muon
 from populora.embedded.tokenizer import build_tokenizer
 
 logger = logging.getLogger(__name__)
+
+_LOG_EVERY = 100
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Recipe:
     Attributes:
         tokens: Token budget, prompts included, padding excluded.
         batch_tokens: Tokens of a batch, padding included.
+        share_tokens: Tokens of a batch whose gradients are computed at once.
         hidden: Width of the model.
         inner: Width of its feed-forward layers.
         layers: Number of layers; attention heads are 32 wide.
@@ -43,7 +45,8 @@ class Recipe:
     """
 
     tokens: int = 50_000_000
-    batch_tokens: int = 4096
+    batch_tokens: int = 6144
+    share_tokens: int = 2048
     hidden: int = 128
     inner: int = 384
     layers: int = 4
@@ -61,8 +64,8 @@ def build_model(recipe: Recipe, vocabulary: int, tokenizer: Any) -> Qwen2ForCaus
         hidden_size=recipe.hidden,
         intermediate_size=recipe.inner,
         num_hidden_layers=recipe.layers,
-        num_attention_heads=recipe.hidden // 32,
-        num_key_value_heads=recipe.hidden // 32,
+        num_attention_heads=recipe.hidden // HEAD,
+        num_key_value_heads=recipe.hidden // HEAD,
         max_position_embeddings=1024,
         tie_word_embeddings=True,
         bos_token_id=None,
@@ -79,51 +82,42 @@ def build_optimizers(model: torch.nn.Module, recipe: Recipe) -> list[torch.optim
     chosen = {id(p) for p in matrices}
     rest = [p for _, p in named if id(p) not in chosen]
     found: list[torch.optim.Optimizer] = [
-        torch.optim.AdamW(
-            rest, lr=recipe.adam_lr, betas=(0.9, 0.95), weight_decay=0.01, fused=True
-        )
+        torch.optim.AdamW(rest, lr=recipe.adam_lr, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     ]
     if matrices:
-        found.append(
-            Muon(matrices, lr=recipe.muon_lr, weight_decay=0.01)
-        )
+        found.append(Muon(matrices, lr=recipe.muon_lr, weight_decay=0.01))
     return found
 
 
-def response_loss(model: Any, ids: torch.Tensor, learn: torch.Tensor) -> torch.Tensor:
-    """Summed cross-entropy over the tokens of the responses."""
-    hidden = model.model(input_ids=ids[:, :-1], use_cache=False).last_hidden_state
-    wanted = learn[:, 1:]
-    logits = model.lm_head(hidden[wanted])
-    return functional.cross_entropy(logits, ids[:, 1:][wanted], reduction="sum")
-
-
 class Gradients:
-    """Computes gradients in threads that each take a share of a batch on one core.
+    """Computes gradients by shares of a batch, small enough for the cache, in threads of one core each.
 
-    Small tensors gain little from threads inside each operation, and every such operation would
-    wait for the slower core; here the threads meet once a step.
+    Small tensors gain little from threads inside each operation; here the threads meet once a step.
     """
 
-    def __init__(self, model: Any, threads: int) -> None:
-        self._model = model
+    def __init__(self, model: Any, threads: int, share_tokens: int, compiled: bool) -> None:
         self._weights = list(model.parameters())
+        self._loss = response_loss(model, compiled=compiled)
         self._threads = threads
+        self._share_tokens = share_tokens
         self._pool = ThreadPoolExecutor(threads)
+        self._compiling = compiled
         torch.set_num_threads(1)
 
-    def _share(self, share: tuple[torch.Tensor, torch.Tensor]) -> tuple[Any, float]:
-        loss = response_loss(self._model, *share)
+    def _share(self, share: Batch) -> tuple[Any, float]:
+        wanted = share.learn[:, 1:]
+        positions = wanted.flatten().nonzero()[:, 0]
+        loss = self._loss(share.ids[:, :-1].contiguous(), positions, share.ids[:, 1:][wanted])
         return torch.autograd.grad(loss, self._weights), loss.item()
 
     def fill(self, batch: Batch) -> float:
         """Sets the gradients of the mean loss over a batch, clipped; returns the loss."""
         count = int(batch.learn[:, 1:].sum())
-        shares = [
-            (batch.ids[i :: self._threads], batch.learn[i :: self._threads])
-            for i in range(min(self._threads, len(batch.ids)))
-        ]
-        results = list(self._pool.map(self._share, shares))
+        shares = batch.split(
+            self._threads * math.ceil(batch.ids.numel() / self._threads / self._share_tokens)
+        )
+        results = list((map if self._compiling else self._pool.map)(self._share, shares))
+        self._compiling = False
         for weight, *parts in zip(self._weights, *(r[0] for r in results), strict=True):
             weight.grad = torch.stack(parts).sum(0).div_(count)
         torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
@@ -145,13 +139,16 @@ def save(model: Any, tokenizer: Any, folder: Path) -> None:
     os.replace(building, folder)
 
 
-def train(recipe: Recipe, out: Path, threads: int = 2, save_every: float = 0.0) -> None:
+def train(
+    recipe: Recipe, out: Path, threads: int = 2, compiled: bool = False, save_every: float = 0.0
+) -> None:
     """Trains the base and writes it to ``out``.
 
     Args:
         recipe: Model, data and schedule.
         out: Folder to write.
         threads: Cores to use.
+        compiled: Whether to compile the loss, which needs a C++ compiler.
         save_every: Minutes between intermediate folders ``out-STEP``; 0 for none.
     """
     tokenizer = build_tokenizer()
@@ -159,23 +156,20 @@ def train(recipe: Recipe, out: Path, threads: int = 2, save_every: float = 0.0) 
     optimizers = build_optimizers(model, recipe)
     rates = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
     logger.info("%d parameters", sum(p.numel() for p in model.parameters()))
-    gradients = Gradients(model, threads)
+    gradients = Gradients(model, threads, recipe.share_tokens, compiled)
     begun = saved = time.monotonic()
     seen, losses = 0, []
-    stream = batches(tokenizer.backend_tokenizer, recipe.seed, recipe.tokens, recipe.batch_tokens)
-    for step, batch in zip(itertools.count(1), stream, strict=False):
-        factor = rate_factor(seen / recipe.tokens, recipe.warmup)
-        groups = [group for optimizer in optimizers for group in optimizer.param_groups]
-        for group, rate in zip(groups, rates, strict=True):
-            group["lr"] = rate * factor
+    stream = prefetched(tokenizer.backend_tokenizer, recipe.seed, recipe.tokens, recipe.batch_tokens)
+    for step, batch in enumerate(stream, start=1):
+        _set_rates(optimizers, rates, rate_factor(seen / recipe.tokens, recipe.warmup))
         losses.append(gradients.fill(batch))
         for optimizer in optimizers:
             optimizer.step()
         seen += batch.tokens
-        if step % 100 == 0:
+        if step % _LOG_EVERY == 0:
             speed = seen / (time.monotonic() - begun)
-            mean = sum(losses[-100:]) / 100
-            logger.info("step %d: %d tokens, loss %.4f, %.0f tokens/s", step, seen, mean, speed)
+            loss = fmean(losses[-_LOG_EVERY:])
+            logger.info("step %d: %d tokens, loss %.4f, %.0f tokens/s", step, seen, loss, speed)
         if save_every and time.monotonic() - saved > 60 * save_every:
             saved = time.monotonic()
             save(model, tokenizer, out.with_name(f"{out.name}-{step}"))
@@ -183,11 +177,17 @@ def train(recipe: Recipe, out: Path, threads: int = 2, save_every: float = 0.0) 
     summary = asdict(recipe) | {
         "steps": len(losses),
         "tokens_seen": seen,
-        "final_loss": sum(losses[-100:]) / len(losses[-100:]),
+        "final_loss": round(fmean(losses[-_LOG_EVERY:]), 4),
         "seconds": round(time.monotonic() - begun),
     }
     (out / "training.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
     logger.info("%s", summary)
+
+
+def _set_rates(optimizers: Sequence[torch.optim.Optimizer], rates: Sequence[float], factor: float) -> None:
+    groups = [group for optimizer in optimizers for group in optimizer.param_groups]
+    for group, rate in zip(groups, rates, strict=True):
+        group["lr"] = rate * factor
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -197,12 +197,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--save-every", type=float, default=0.0, metavar="MINUTES")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--compile", action="store_true")
     for name, value in asdict(default).items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     recipe = Recipe(**{name: getattr(options, name) for name in asdict(default)})
-    train(recipe, options.out, options.threads, options.save_every)
+    train(recipe, options.out, options.threads, options.compile, options.save_every)
 
 
 if __name__ == "__main__":
