@@ -7,7 +7,7 @@ from populora.embedded.programs import MAX_STEPS, Sample, input_text, sample
 from populora.records import Problem
 
 INDUCTION_INPUTS = 10
-_REDRAWS = 20
+_REDRAWS = 8
 
 
 @dataclass(frozen=True)
