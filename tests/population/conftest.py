@@ -44,7 +44,10 @@ def make_adapter() -> Callable[..., dict[str, LowRank]]:
     """Builds an adapter of random, or freshly initialised, factors with distinct singular values."""
 
     def make(
-        seed: int, rank: int = 8, shapes: tuple[tuple[int, int], ...] = ((24, 16), (12, 20)), fresh: bool = False
+        seed: int,
+        rank: int = 8,
+        shapes: tuple[tuple[int, int], ...] = ((24, 16), (12, 20)),
+        fresh: bool = False,
     ) -> dict[str, LowRank]:
         generator = torch.Generator().manual_seed(seed)
         scales = 2.0 ** -torch.arange(rank)

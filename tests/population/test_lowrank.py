@@ -21,7 +21,9 @@ def best_approximation(matrix: np.ndarray, rank: int) -> np.ndarray:
     return (u[:, :rank] * s[:rank]) @ vh[:rank]
 
 
-@pytest.mark.parametrize(("out", "width", "rank"), [(30, 20, 6), (20, 30, 6), (5, 40, 8), (40, 5, 8), (7, 7, 1)])
+@pytest.mark.parametrize(
+    ("out", "width", "rank"), [(30, 20, 6), (20, 30, 6), (5, 40, 8), (40, 5, 8), (7, 7, 1)]
+)
 def test_svd_agrees_with_the_dense_decomposition(out: int, width: int, rank: int) -> None:
     update = random_update(0, out, width, rank)
     parts = svd(update)

@@ -32,7 +32,12 @@ def test_students_are_drawn_by_the_variance_of_the_outcome() -> None:
 def test_match_carries_the_win_probability_of_its_pair() -> None:
     population = Population(PopulationConfig(teachers=2, students=2))
     population.ratings.load_state_dict(
-        {"teacher-0": [20.0, 2.0], "teacher-1": [30.0, 2.0], "student-0": [22.0, 3.0], "student-1": [28.0, 1.0]}
+        {
+            "teacher-0": [20.0, 2.0],
+            "teacher-1": [30.0, 2.0],
+            "student-0": [22.0, 3.0],
+            "student-1": [28.0, 1.0],
+        }
     )
     for m in match(population, random.Random(3)):
         assert m.win_probability == population.ratings.win_probability(m.student.name, m.teacher.name)
@@ -40,7 +45,9 @@ def test_match_carries_the_win_probability_of_its_pair() -> None:
 
 def test_hopeless_gaps_still_give_a_match() -> None:
     population = Population(PopulationConfig(teachers=1, students=2))
-    population.ratings.load_state_dict({"teacher-0": [1e5, 1.0], "student-0": [0.0, 1.0], "student-1": [0.0, 1.0]})
+    population.ratings.load_state_dict(
+        {"teacher-0": [1e5, 1.0], "student-0": [0.0, 1.0], "student-1": [0.0, 1.0]}
+    )
     assert len(match(population, random.Random(0))) == 1
 
 

@@ -37,10 +37,17 @@ def test_win_probability_follows_the_formula() -> None:
     ratings = Ratings(["t", "s"])
     rng = random.Random(0)
     for _ in range(50):
-        mu_s, mu_t, sigma_s, sigma_t = (rng.uniform(5, 45), rng.uniform(5, 45), rng.uniform(1, 9), rng.uniform(1, 9))
+        mu_s, mu_t, sigma_s, sigma_t = (
+            rng.uniform(5, 45),
+            rng.uniform(5, 45),
+            rng.uniform(1, 9),
+            rng.uniform(1, 9),
+        )
         ratings.load_state_dict({"t": [mu_t, sigma_t], "s": [mu_s, sigma_s]})
         deviation = math.sqrt(sigma_s**2 + sigma_t**2 + 2 * (25 / 6) ** 2)
-        assert ratings.win_probability("s", "t") == pytest.approx(norm.cdf((mu_s - mu_t) / deviation), rel=1e-9)
+        assert ratings.win_probability("s", "t") == pytest.approx(
+            norm.cdf((mu_s - mu_t) / deviation), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))

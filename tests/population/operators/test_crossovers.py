@@ -37,7 +37,7 @@ def test_dare_combines_the_products_in_expectation(make_adapter: Make, weight: f
     one, two = (make_adapter(seed, rank=5, shapes=((5, 4),)) for seed in (0, 1))
     expected = factor * (dense(one["layers.0.proj"]) + dense(two["layers.0.proj"]))
     operator = Dare(drop_rate=0.4, weight=weight)
-    children = [dense(operator([one, two], generator(seed))["layers.0.proj"]) for seed in range(3000)]
+    children = [dense(operator([one, two], generator(seed))["layers.0.proj"]) for seed in range(250)]
     error = np.std(children, axis=0) / np.sqrt(len(children))
     assert (np.abs(np.mean(children, axis=0) - expected) < 5 * error).all()
 
@@ -48,7 +48,9 @@ def test_dare_drops_entries_of_the_factors_at_its_rate() -> None:
     silent = {"proj": LowRank(torch.ones(1, 400), torch.zeros(1, 1))}
     values: Counter[float] = Counter()
     for seed in range(100):
-        values.update(np.round(dense(Dare(weight=1.0)([one, silent], generator(seed))["proj"]), 3).ravel().tolist())
+        values.update(
+            np.round(dense(Dare(weight=1.0)([one, silent], generator(seed))["proj"]), 3).ravel().tolist()
+        )
     assert values.keys() == {0.0, round(1 / 0.09, 3)}
     assert values[0.0] / values.total() == pytest.approx(1 - 0.3 * 0.3, abs=0.05)
 
@@ -57,7 +59,9 @@ def test_dare_without_dropping_is_the_mean(make_adapter: Make) -> None:
     one, two = make_adapter(2), make_adapter(3)
     child = Dare(drop_rate=0.0)([one, two], generator(0))
     for path in one:
-        np.testing.assert_allclose(dense(child[path]), truncated((dense(one[path]) + dense(two[path])) / 2, 8), atol=1e-3)
+        np.testing.assert_allclose(
+            dense(child[path]), truncated((dense(one[path]) + dense(two[path])) / 2, 8), atol=1e-3
+        )
 
 
 def test_module_select_takes_modules_whole_and_evenly(make_adapter: Make) -> None:
@@ -77,25 +81,24 @@ def test_module_select_by_layer_keeps_a_layer_together() -> None:
     one, two = ({p: LowRank(torch.full((2, 3), v), torch.full((4, 2), v)) for p in paths} for v in (1.0, 2.0))
     child = ModuleSelect(by_layer=True)([one, two], generator(0))
     origin = {path: float(update.a[0, 0]) for path, update in child.items()}
-    assert all(origin[f"model.layers.{i}.attn.q_proj"] == origin[f"model.layers.{i}.mlp.up.0"] for i in range(60))
+    assert all(
+        origin[f"model.layers.{i}.attn.q_proj"] == origin[f"model.layers.{i}.mlp.up.0"] for i in range(60)
+    )
     assert set(origin.values()) == {1.0, 2.0}
 
 
 def test_svd_subspace_splits_at_a_uniform_component(make_adapter: Make) -> None:
-    one, two = make_adapter(6, rank=4), make_adapter(7, rank=4)
+    one, two = (make_adapter(seed, rank=4, shapes=((12, 10),))["layers.0.proj"] for seed in (6, 7))
+    expected = [components(one, 0, k) + components(two, k, 4) for k in range(5)]
+    many = [{f"{i:03}": update for i in range(200)} for update in (one, two)]
+    child = SvdSubspace()(many, generator(0))
     splits: Counter[int] = Counter()
-    for seed in range(300):
-        child = SvdSubspace()([one, two], generator(seed))
-        for path, update in child.items():
-            matching = [
-                k
-                for k in range(5)
-                if np.allclose(dense(update), components(one[path], 0, k) + components(two[path], k, 4), atol=1e-3)
-            ]
-            assert len(matching) == 1
-            splits.update(matching)
+    for update in child.values():
+        matching = [k for k, mixed in enumerate(expected) if np.allclose(dense(update), mixed, atol=1e-3)]
+        assert len(matching) == 1
+        splits.update(matching)
     assert splits.keys() == {1, 2, 3}
-    assert all(count / 600 == pytest.approx(1 / 3, abs=0.07) for count in splits.values())
+    assert all(count / 200 == pytest.approx(1 / 3, abs=0.12) for count in splits.values())
 
 
 def test_svd_subspace_of_rank_one_takes_the_first_parent(make_adapter: Make) -> None:
@@ -108,7 +111,7 @@ def test_svd_subspace_of_rank_one_takes_the_first_parent(make_adapter: Make) -> 
 def test_extrapolate_goes_beyond_the_second_parent_by_one_eta(make_adapter: Make) -> None:
     one, two = (make_adapter(seed, rank=6, shapes=((6, 5), (5, 6))) for seed in (10, 11))
     etas = []
-    for seed in range(300):
+    for seed in range(80):
         child = Extrapolate()([one, two], generator(seed))
         found = []
         for path in one:
@@ -118,9 +121,9 @@ def test_extrapolate_goes_beyond_the_second_parent_by_one_eta(make_adapter: Make
             found.append(eta)
         assert found[0] == pytest.approx(found[1], abs=1e-4)
         etas.append(found[0])
-    assert min(etas) == pytest.approx(1.0, abs=0.02)
-    assert max(etas) == pytest.approx(1.5, abs=0.02)
-    assert np.mean(etas) == pytest.approx(1.25, abs=0.03)
+    assert min(etas) == pytest.approx(1.0, abs=0.04)
+    assert max(etas) == pytest.approx(1.5, abs=0.04)
+    assert np.mean(etas) == pytest.approx(1.25, abs=0.06)
 
 
 def test_extrapolate_is_cut_to_the_best_approximation(make_adapter: Make) -> None:

@@ -107,7 +107,9 @@ def test_registry_holds_the_paper_s_eight_and_two_controls() -> None:
 def test_parents_that_are_not_finite_are_refused(bad: float, make_adapter: Make) -> None:
     parent = make_adapter(0)
     parent["layers.1.proj"].b[0, 0] = bad
-    with pytest.raises(ValueError, match=r"parent's factors at layers\.1\.proj hold a value that is not finite"):
+    with pytest.raises(
+        ValueError, match=r"parent's factors at layers\.1\.proj hold a value that is not finite"
+    ):
         operators["full_gaussian"]()([parent], torch.Generator())
 
 
@@ -135,5 +137,7 @@ class Careless(Operator):
 def test_an_operator_of_the_user_s_own_gets_the_same_finish(make_adapter: Make) -> None:
     child = Careless()([make_adapter(0)], torch.Generator().manual_seed(0))
     assert all((update.a.abs().sum(dim=1) > 0).all() for update in child.values())
-    with pytest.raises(ValueError, match=r"must have shapes \(8, 16\) and \(24, 8\), got \(7, 16\) and \(24, 7\)"):
+    with pytest.raises(
+        ValueError, match=r"must have shapes \(8, 16\) and \(24, 8\), got \(7, 16\) and \(24, 7\)"
+    ):
         Careless(rank=7)([make_adapter(0)], torch.Generator().manual_seed(0))

@@ -26,17 +26,14 @@ def decompose(update: LowRank) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_svd_perturb_scales_singular_values_log_normally(make_adapter: Make) -> None:
-    parent = make_adapter(0, rank=4, shapes=((12, 10),))
-    singular = decompose(parent["layers.0.proj"])[1]
+    update = make_adapter(0, rank=4, shapes=((12, 10),))["layers.0.proj"]
+    singular = decompose(update)[1]
     assert (singular[:-1] / singular[1:]).min() > 1.6, "the order must survive the noise"
-    logs = []
-    for seed in range(500):
-        child = SvdPerturb(strength=0.1)([parent], generator(seed))["layers.0.proj"]
-        logs.append(np.log(decompose(child)[1] / singular))
-    assert np.std(logs) == pytest.approx(0.1, rel=0.06)
+    child = SvdPerturb(strength=0.1)([{f"{i:03}": update for i in range(400)}], generator(0))
+    logs = np.array([np.log(decompose(other)[1] / singular) for other in child.values()])
+    assert np.std(logs) == pytest.approx(0.1, rel=0.08)
     assert abs(np.mean(logs)) < 0.01
-    correlation = np.corrcoef(np.array(logs).T)
-    assert np.abs(correlation - np.eye(4)).max() < 0.2, "each value has noise of its own"
+    assert np.abs(np.corrcoef(logs.T) - np.eye(4)).max() < 0.2, "each value has noise of its own"
 
 
 def test_svd_perturb_rotates_each_basis_within_its_span(make_adapter: Make) -> None:
@@ -48,7 +45,10 @@ def test_svd_perturb_rotates_each_basis_within_its_span(make_adapter: Make) -> N
         other_u, _, other_vh = decompose(child)
         np.testing.assert_allclose(other_u @ other_u.T, u @ u.T, atol=1e-4)
         np.testing.assert_allclose(other_vh.T @ other_vh, vh.T @ vh, atol=1e-4)
-        turns += [np.arccos(np.clip(abs(u[:, 0] @ other_u[:, 0]), 0, 1)), np.arccos(np.clip(abs(vh[0] @ other_vh[0]), 0, 1))]
+        turns += [
+            np.arccos(np.clip(abs(u[:, 0] @ other_u[:, 0]), 0, 1)),
+            np.arccos(np.clip(abs(vh[0] @ other_vh[0]), 0, 1)),
+        ]
     assert np.sqrt(np.mean(np.square(turns))) == pytest.approx(0.1, rel=0.15)
 
 
@@ -60,7 +60,9 @@ def test_svd_perturb_without_strength_keeps_the_product(make_adapter: Make) -> N
 
 
 @pytest.mark.parametrize(("rank", "dropped"), [(8, 3), (4, 2), (10, 3), (1, 1)])
-def test_component_mask_drops_whole_components_and_no_others(make_adapter: Make, rank: int, dropped: int) -> None:
+def test_component_mask_drops_whole_components_and_no_others(
+    make_adapter: Make, rank: int, dropped: int
+) -> None:
     parent = make_adapter(3, rank=rank)
     child = ComponentMask()([parent], generator(5))
     for path, update in parent.items():
@@ -76,13 +78,11 @@ def test_component_mask_drops_whole_components_and_no_others(make_adapter: Make,
 
 
 def test_component_mask_drops_every_component_equally_often(make_adapter: Make) -> None:
-    parent = make_adapter(4, rank=4, shapes=((10, 10),))
-    u, s, vh = decompose(parent["layers.0.proj"])
-    drops = np.zeros(4)
-    for seed in range(600):
-        child = ComponentMask()([parent], generator(seed))["layers.0.proj"]
-        drops += np.diag(u.T @ dense(child) @ vh.T) < 0.5 * s
-    np.testing.assert_allclose(drops / 600, 0.5, atol=0.08)
+    update = make_adapter(4, rank=4, shapes=((10, 10),))["layers.0.proj"]
+    u, s, vh = decompose(update)
+    child = ComponentMask()([{f"{i:03}": update for i in range(400)}], generator(0))
+    drops = np.mean([np.diag(u.T @ dense(other) @ vh.T) < 0.5 * s for other in child.values()], axis=0)
+    np.testing.assert_allclose(drops, 0.5, atol=0.1)
 
 
 def test_layer_gaussian_touches_a_third_of_the_modules(make_adapter: Make) -> None:
@@ -97,11 +97,13 @@ def test_layer_gaussian_touches_a_third_of_the_modules(make_adapter: Make) -> No
         else:
             assert torch.equal(child[path].a, update.a)
             assert torch.equal(child[path].b, update.b)
-    others = {
-        tuple(p for p in parent if not torch.equal(LayerGaussian()([parent], generator(s))[p].a, parent[p].a))
-        for s in range(8)
-    }
-    assert len(others) > 1, "the modules are drawn"
+
+
+def test_layer_gaussian_draws_its_modules(make_adapter: Make) -> None:
+    parent = make_adapter(5, shapes=((4, 3),) * 12)
+    children = [LayerGaussian()([parent], generator(seed)) for seed in range(8)]
+    changed = {tuple(p for p in parent if not torch.equal(child[p].a, parent[p].a)) for child in children}
+    assert len(changed) > 1
 
 
 def test_layer_gaussian_changes_at_least_one_module(make_adapter: Make) -> None:
