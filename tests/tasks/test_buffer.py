@@ -1,6 +1,7 @@
 import json
 import random
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -31,6 +32,12 @@ def test_duplicates_are_ignored_and_do_not_get_younger() -> None:
     buffer = ProblemBuffer(3)
     buffer.add([problem(0), problem(1), problem(2), problem(0), problem(3)])
     assert kept(buffer) == {1, 2, 3}
+
+
+def test_a_rediscovered_problem_stays_its_first_authors() -> None:
+    buffer = ProblemBuffer(3)
+    buffer.add([problem(0), replace(problem(0), author="teacher-1", iteration=8)])
+    assert buffer.sample("deduction", 2, random.Random(0)) == [problem(0)]
 
 
 def test_sampling_is_uniform_without_replacement_and_seeded() -> None:
