@@ -96,6 +96,10 @@ class PopulationEvaluation(L.Callback):
         return next(own, None)
 
     @override
+    def setup(self, trainer: L.Trainer, pl_module: L.LightningModule, stage: str) -> None:
+        data_of(trainer).reserve(self.programs)
+
+    @override
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if module_of(trainer).iteration == 0:
             self._evaluate(trainer)

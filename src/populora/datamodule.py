@@ -41,7 +41,6 @@ class RolloutDataModule(L.LightningDataModule):
         verifier: Limits of the sandbox.
 
     Attributes:
-        reserved: Programs of the evaluation set, which proposals may not repeat; set before ``setup``.
         stage_listener: Told of the progress within an iteration.
 
     Raises:
@@ -65,7 +64,6 @@ class RolloutDataModule(L.LightningDataModule):
         self.buffer.add(seed_problems())
         self.engine: Engine = engines[engine.name](engine)
         self.verifier = Verifier(verifier, seed=run_seed())
-        self.reserved: frozenset[str] = frozenset()
         self.stage_listener: StageListener | None = None
         self._sync: AdapterSync | None = None
 
@@ -105,9 +103,9 @@ class RolloutDataModule(L.LightningDataModule):
         )
         self.verifier.start()
         self._sync = AdapterSync(self.engine, module.weight_dtype)
-        proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.tasks, self.reserved)
+        self._proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.tasks)
         self._solver = Solver(self.engine, self.verifier, prompts, self.tasks)
-        self._collector = Collector(self.rollout, module.rewards, proposer, self._solver, run_seed())
+        self._collector = Collector(self.rollout, module.rewards, self._proposer, self._solver, run_seed())
 
     @override
     def teardown(self, stage: str) -> None:
@@ -176,6 +174,10 @@ class RolloutDataModule(L.LightningDataModule):
         """Let members answer problems with their present weights, outside of training."""
         self.synchronise()
         return self._solver.solve(questions, sampling, self.tell)
+
+    def reserve(self, programs: frozenset[str]) -> None:
+        """Keep programs of an evaluation set out of training: a proposal that repeats one is invalid."""
+        self._proposer.reserved |= programs
 
     def tell(self, stage: str, done: int, total: int) -> None:
         """Pass progress within an iteration on to the listener, if there is one."""

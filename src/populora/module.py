@@ -18,6 +18,7 @@ from populora.errors import CheckpointError
 from populora.learning.advantages import advantages
 from populora.learning.samples import samples_of
 from populora.learning.step import gradient_step
+from populora.loop_progress import rewind
 from populora.population.bank import AdapterBank
 from populora.population.members import Population
 from populora.population.optimizer import build_optimizer, load_moments, moments
@@ -209,3 +210,4 @@ class PopuLoRAModule(L.LightningModule):
             self._bank.load_state(name, tensors)
         self._moments = checkpoint["moments"]
         self.iteration = state["iteration"]
+        rewind(checkpoint["loops"]["fit_loop"], self.iteration)

@@ -37,11 +37,9 @@ class Written:
 class Proposer:
     """Prompts all teachers in one batch and validates their problems.
 
-    Args:
-        reserved: Programs of the evaluation set; a proposal that repeats one is invalid, so that no member
-            is ever trained on them.
-
     Attributes:
+        reserved: Programs of an evaluation set; a proposal that repeats one is invalid, so that no member is
+            ever trained on them.
         propose_seconds: Time the last call spent generating.
         validate_seconds: Time the last call spent verifying.
     """
@@ -53,14 +51,13 @@ class Proposer:
         verifier: Verifier,
         prompts: Prompts,
         tasks: Mapping[str, Task],
-        reserved: frozenset[str] = frozenset(),
     ) -> None:
         self._config = config
         self._engine = engine
         self._verifier = verifier
         self._prompts = prompts
         self._tasks = tasks
-        self._reserved = reserved
+        self.reserved: frozenset[str] = frozenset()
         self.propose_seconds = 0.0
         self.validate_seconds = 0.0
 
@@ -131,6 +128,6 @@ class Proposer:
     def _sign(self, validation: Validation, author: str, iteration: int) -> Validation:
         if validation.problem is None:
             return validation
-        if validation.problem.program in self._reserved:
+        if validation.problem.program in self.reserved:
             return Validation(None, "reserved for evaluation")
         return Validation(replace(validation.problem, author=author, iteration=iteration))
