@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 import lightning as L
 from typing_extensions import override
 
+from populora.base import EMBEDDED
 from populora.config import EngineConfig, RolloutConfig, VerifierConfig
+from populora.embedded import starting_problems
 from populora.errors import ConfigError, EngineError
 from populora.records import RolloutBatch
 from populora.rollouts.collector import Collector
@@ -61,7 +63,6 @@ class RolloutDataModule(L.LightningDataModule):
         self.iterations = iterations
         self.rollout = rollout
         self.buffer = ProblemBuffer(rollout.buffer_capacity)
-        self.buffer.add(seed_problems())
         self.engine: Engine = engines[engine.name](engine)
         self.verifier = Verifier(verifier, seed=run_seed())
         self.stage_listener: StageListener | None = None
@@ -102,6 +103,8 @@ class RolloutDataModule(L.LightningDataModule):
             )
         )
         self.verifier.start()
+        if not len(self.buffer):
+            self.buffer.add(starting_problems() if module.base.path == EMBEDDED else seed_problems())
         self._sync = AdapterSync(self.engine, module.weight_dtype)
         self._proposer = Proposer(self.rollout, self.engine, self.verifier, prompts, self.tasks)
         self._solver = Solver(self.engine, self.verifier, prompts, self.tasks)

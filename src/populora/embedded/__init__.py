@@ -3,10 +3,10 @@
 from importlib.resources import files
 from pathlib import Path
 
-from populora.embedded.problems import HeldOutProblem, held_out_problems
+from populora.embedded.problems import MeasuredProblem, held_out_problems, starting_problems
 from populora.embedded.split import is_held_out
 
-__all__ = ["HeldOutProblem", "held_out_problems", "is_held_out", "model_path"]
+__all__ = ["MeasuredProblem", "held_out_problems", "is_held_out", "model_path", "starting_problems"]
 
 
 def model_path() -> Path:
