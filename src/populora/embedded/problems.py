@@ -41,9 +41,9 @@ def starting_problems(count: int = 12) -> tuple[Problem, ...]:
     """
     rng = random.Random("starting")
     return tuple(
-        problem
+        Problem(p.task, p.program, p.inputs, p.outputs, p.message)
         for task in TASKS
-        for problem in _draw(rng, task, [i % 4 + 1 for i in range(count)], held_out=False)
+        for p in _draw(rng, task, [i % 4 + 1 for i in range(count)], held_out=False)
     )
 
 
