@@ -61,15 +61,16 @@ def test_programs_are_drawn_across_tasks_each_once() -> None:
 
 
 def test_a_restored_buffer_goes_on_like_the_saved_one() -> None:
-    buffer = ProblemBuffer(3)
+    buffer = ProblemBuffer(4)
     buffer.add([problem(n) for n in (4, 2, 3)])
     buffer.add([Problem("induction", "def f(x):\n    return x", ("1", "2"), ("1", "2"), "é\ud800")])
-    restored = ProblemBuffer(3)
+    restored = ProblemBuffer(4)
     restored.add([problem(99)])
     restored.load_state_dict(json.loads(json.dumps(buffer.state_dict())))
+    assert kept(restored) == {2, 3, 4}
     for each in (buffer, restored):
-        each.add([problem(5)])
-    assert kept(restored) == {2, 3, 5}
+        each.add([problem(5), problem(6)])
+    assert kept(restored) == {2, 3, 5, 6}
     for task in ("deduction", "induction"):
         drawn = [each.sample(task, 3, random.Random(7)) for each in (buffer, restored)]
         assert drawn[0] == drawn[1]

@@ -20,6 +20,7 @@ FILES = tuple(
 )
 """Templates every set has."""
 _PLACEHOLDER = "9d1f5c2e7b"
+"""Stands for the user message while the chat template around it is read."""
 
 
 class Prompts:
