@@ -103,7 +103,7 @@ class Archive(L.Callback):
     def _complexity(self, proposals: Sequence[Proposal]) -> dict[str, float]:
         """Mean of each descriptor, by teacher and pooled."""
         programs = [(p.member.name, p.problem.program) for p in proposals if p.problem is not None]
-        means = {}
+        means: dict[str, float] = {}
         for name, axis in self._axes.items():
             measured = ((author, axis(program)) for author, program in programs)
             means |= grouped_means(f"complexity/{name}", [(a, v) for a, v in measured if v is not None])

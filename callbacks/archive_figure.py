@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from populora.callbacks.figures import FAINT, INK, PALETTE, dress, new_figure, whole_numbers
@@ -37,7 +38,7 @@ def archive_figure(history: Sequence[ArchivePoint], archive: ProblemArchive) -> 
     _draw_curve(curve, history)
     counts, challenges = _project(archive)
     _draw_map(filled, archive, counts, f"Filled cells ({archive.filled} of {len(archive.centroids)})", None)
-    _draw_map(hardest, archive, challenges, "Hardest solved problem (1 − solve rate)", 1.0)
+    _draw_map(hardest, archive, challenges, "Greatest challenge (1 − solve rate, 0 if unsolved)", 1.0)
     return figure
 
 
@@ -89,7 +90,7 @@ def _draw_map(
     mesh = axes.pcolormesh(
         _edges(x), _edges(y), values.T, cmap="viridis", vmin=0, vmax=top, edgecolors="white", linewidth=0.4
     )
-    bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.9, pad=0.02)
+    bar = axes.figure.colorbar(mesh, ax=axes, shrink=0.9, pad=0.02, ticks=MaxNLocator(5, integer=top is None))
     bar.outline.set_edgecolor(FAINT)
     bar.ax.tick_params(labelsize=9, colors=INK)
 

@@ -47,8 +47,8 @@ def dress(axes: "Axes", title: str, x: str, y: str) -> None:
 
 
 def whole_numbers(axes: "Axes") -> None:
-    """Keep the ticks of the x axis, iterations, on whole numbers."""
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    """Keep the ticks of the x axis, iterations, on round whole numbers."""
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True, steps=[1, 2, 5, 10]))
 
 
 def legend_outside(figure: Figure, handles: Sequence[Any], title: str | None = None) -> None:

@@ -18,6 +18,7 @@ EMBEDDED = "embedded"
 LENGTHS = ("short", "medium", "long")
 _FIELDS = {field.name for field in dataclasses.fields(Problem)}
 _REQUIRED = {"task", "program", "inputs", "outputs"}
+_LISTS = ("inputs", "outputs")
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,10 @@ def _read_line(line: str, place: str) -> Problem:
             f"{place}: expected an object with {', '.join(sorted(_REQUIRED))} and optionally "
             f"{', '.join(sorted(_FIELDS - _REQUIRED))}, got {sorted(fields) if isinstance(fields, dict) else fields!r}"
         )
+    if not all(
+        isinstance(fields[name], list) and all(isinstance(x, str) for x in fields[name]) for name in _LISTS
+    ):
+        raise ConfigError(f"{place}: inputs and outputs must be lists of strings")
     return read_problem(fields)
 
 

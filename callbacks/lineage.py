@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 from matplotlib.patches import FancyArrowPatch
+from matplotlib.patheffects import withStroke
 
 from populora.callbacks.figures import (
     FAINT,
@@ -53,7 +54,7 @@ def lineage_figure(slots: Sequence[str], lineage: Sequence[LineageRecord], now: 
     """
     figure = new_figure(9.5, 1.6 + 0.42 * len(slots))
     axes = figure.subplots()
-    dress(axes, "Lineage", "completed iterations", "")
+    dress(axes, "Lineage: births and their parents", "completed iterations", "")
     rows = {name: row for row, name in enumerate(slots)}
     operators = sorted({record.operator for record in lineage})
     for row in rows.values():
@@ -72,13 +73,13 @@ def lineage_figure(slots: Sequence[str], lineage: Sequence[LineageRecord], now: 
 def _draw_birth(axes: "Axes", record: LineageRecord, rows: dict[str, int], operator: int, now: int) -> None:
     """Mark a child at the time it was bred; edges start a little earlier on its parents' lines."""
     time, row = record.iteration + 1, rows[record.slot]
-    for parent in record.parents:
+    for order, parent in enumerate(record.parents):
         axes.add_patch(
             FancyArrowPatch(
                 (time - 0.03 * now, rows[parent]),
                 (time, row),
                 arrowstyle="-",
-                connectionstyle="arc3,rad=0.08",
+                connectionstyle=f"arc3,rad={0.06 + 0.12 * order}",
                 color=colour(operator),
                 linewidth=1.2,
                 alpha=0.75,
@@ -96,6 +97,7 @@ def _draw_birth(axes: "Axes", record: LineageRecord, rows: dict[str, int], opera
         textcoords="offset points",
         fontsize=8,
         color=INK,
+        path_effects=[withStroke(linewidth=2, foreground="white")],
         zorder=5,
     )
 

@@ -112,7 +112,8 @@ class ProblemArchive:
         values = [axis(problem.program) for axis in self._axes]
         if any(value is None for value in values):
             return None
-        return np.clip((np.array(values) - self._low) / self._span, 0.0, 1.0).tolist()
+        scaled: NDArray[np.float64] = (np.array(values) - self._low) / self._span
+        return [float(value) for value in scaled.clip(0.0, 1.0)]
 
     def state_dict(self) -> dict[str, Any]:
         """Return descriptors, centroids and elites as plain types and one tensor."""

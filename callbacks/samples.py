@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from populora.records import Attempt, Completion, Problem, Proposal
+from populora.records import Attempt, Problem, Proposal
 
 SHOWN_CHARACTERS = 6000
 """Of a prompt or response in Markdown; the file has all of them."""
@@ -26,7 +26,10 @@ class Sample:
     """Of a valid proposal."""
     reward: float
     prompt: str
-    completion: Completion
+    response: str
+    tokens: int
+    """Length of the response."""
+    finish_reason: str
     problem: Problem | None
 
 
@@ -41,7 +44,9 @@ def proposal_sample(proposal: Proposal, prompt: str, iteration: int) -> Sample:
         solve_rate=proposal.solve_rate,
         reward=proposal.reward,
         prompt=prompt,
-        completion=proposal.completion,
+        response=proposal.completion.text,
+        tokens=len(proposal.completion.token_ids),
+        finish_reason=proposal.completion.finish_reason,
         problem=proposal.problem,
     )
 
@@ -57,7 +62,9 @@ def attempt_sample(attempt: Attempt, prompt: str, iteration: int) -> Sample:
         solve_rate=None,
         reward=attempt.reward,
         prompt=prompt,
-        completion=attempt.completion,
+        response=attempt.completion.text,
+        tokens=len(attempt.completion.token_ids),
+        finish_reason=attempt.completion.finish_reason,
         problem=attempt.problem,
     )
 
@@ -68,15 +75,14 @@ def markdown(samples: Iterable[Sample]) -> str:
 
 
 def _section(sample: Sample) -> str:
-    completion = sample.completion
     rate = "" if sample.solve_rate is None else f", solve rate {sample.solve_rate:.2f}"
-    tokens = f"{len(completion.token_ids)} tokens, ended by {completion.finish_reason}"
+    tokens = f"{sample.tokens} tokens, ended by {sample.finish_reason}"
     return "\n\n".join(
         [
             f"**{sample.kind} of {sample.member}**, {sample.task}: reward {sample.reward:+.2f}{rate}, {tokens}",
             f"verdict\n\n{fenced(sample.verdict)}",
             f"prompt\n\n{fenced(sample.prompt)}",
-            f"response\n\n{fenced(completion.text)}",
+            f"response\n\n{fenced(sample.response)}",
         ]
     )
 
@@ -90,7 +96,7 @@ def fenced(text: str) -> str:
     visible = re.sub(
         r"[^\n\t\x20-\x7e\xa0-\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", _escape, shown
     )
-    cut = f"\n… {len(text) - len(shown)} more characters" if len(text) > len(shown) else ""
+    cut = f"\n… {len(text) - len(shown):,} more characters" if len(text) > len(shown) else ""
     longest = max((len(run) for run in re.findall("`+", visible)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}text\n{visible}{cut}\n{fence}"

@@ -1,6 +1,7 @@
 """Scalars to every logger of the trainer; text and figures to those of TensorBoard."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import lightning as L
@@ -36,9 +37,9 @@ def log_figure(trainer: L.Trainer, tag: str, figure: "Figure", step: int) -> Non
         writer.add_figure(tag, figure, step)
 
 
-def tensorboard_folders(trainer: L.Trainer) -> list[str]:
+def tensorboard_folders(trainer: L.Trainer) -> list[Path]:
     """Return where the TensorBoard loggers write."""
-    return [logger.log_dir for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
+    return [Path(logger.log_dir) for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]
 
 
 def _writers(trainer: L.Trainer) -> Iterator["SummaryWriter"]:
