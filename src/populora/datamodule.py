@@ -14,6 +14,7 @@ from populora.config import EngineConfig, RolloutConfig, VerifierConfig
 from populora.embedded import starting_problems
 from populora.errors import ConfigError, EngineError
 from populora.records import RolloutBatch
+from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
 from populora.rollouts.collector import Collector
 from populora.rollouts.engine import Engine, EngineBase, engines
 from populora.rollouts.proposing import Proposer
@@ -98,6 +99,7 @@ class RolloutDataModule(L.LightningDataModule):
                 path=module.base_folder,
                 dtype=module.weight_dtype,
                 rank=module.adapter.rank,
+                target_modules=module.adapter.target_modules,
                 live_adapters=len(module.population.members),
                 needed_len=longest + PROMPT_ROOM,
             )
