@@ -55,15 +55,24 @@ def test_the_baseline_differs_only_in_who_plays(population: str, agent: str) -> 
     assert one == many
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-def test_lightning_reads_the_same_settings(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def parser() -> Any:
+    """LightningCLI's own parser; making it takes seconds."""
     from populora.cli.launch import PopuLoRACLI, launch
 
-    monkeypatch.setattr(PopuLoRACLI, "instantiate_classes", lambda self: None)
-    monkeypatch.setattr(PopuLoRACLI, "_run_subcommand", lambda self, subcommand: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PopuLoRACLI, "instantiate_classes", lambda self: None)
+        patch.setattr(PopuLoRACLI, "_run_subcommand", lambda self, subcommand: None)
+        return launch(read_command(["fit"])).parser
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_lightning_reads_the_same_settings(name: str, parser: Any) -> None:
+    from populora.cli.launch import lightning_arguments
+
     command = command_of(name)
-    cli = launch(command)
-    read: dict[str, Any] = yaml.safe_load(cli.parser.dump(cli.config, skip_none=False))["fit"]
+    parsed = parser.parse_args(lightning_arguments(command))
+    read = yaml.safe_load(parser.dump(parsed, skip_none=False))["fit"]
     checked = yaml.safe_load(dump(resolve(command)))
     for part in ("seed_everything", "weights_only", "model", "data"):
         assert read[part] == checked[part]

@@ -20,7 +20,7 @@ def locate_base(config: BaseConfig) -> Path:
     Raises:
         ConfigError: there is no such folder and no such model on a reachable hub.
     """
-    return _local_folder(config) or _download(config)
+    return local_folder(config) or _download(config)
 
 
 def locate_config(config: BaseConfig) -> Path:
@@ -29,7 +29,7 @@ def locate_config(config: BaseConfig) -> Path:
     Raises:
         ConfigError: the base is not on this machine.
     """
-    folder = _local_folder(config)
+    folder = local_folder(config)
     if folder is not None:
         return folder / CONFIG_FILE
     from huggingface_hub import hf_hub_download
@@ -50,13 +50,20 @@ def locate_config(config: BaseConfig) -> Path:
         ) from error
 
 
-def _local_folder(config: BaseConfig) -> Path | None:
+def local_folder(config: BaseConfig) -> Path | None:
+    """Return the folder of a base that is already here, None for what may be a hub id.
+
+    Raises:
+        ConfigError: the path is that of a folder, and there is none or no saved model in it.
+    """
     if config.path == EMBEDDED:
         from populora.embedded import model_path
 
         return model_path()
     folder = Path(config.path).expanduser()
     if not folder.is_dir():
+        if config.path.count("/") > 1 or config.path.startswith((".", "~", "/")):
+            raise ConfigError(f"model.base.path: there is no folder {folder}")
         return None
     if not (folder / CONFIG_FILE).is_file():
         raise ConfigError(f"model.base.path: {folder} has no {CONFIG_FILE}, so it is not a saved model")

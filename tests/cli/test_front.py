@@ -48,6 +48,7 @@ def base(tmp_path: Path) -> Path:
         (["fit", "--model.learning.lr", "1"], 2, "unknown key model.learning.lr"),
         (["fit", "--dry_run", "--model.base.path", "base"], 0, "nothing is loaded"),
         (["--config=run.yaml", "fit", "--dry_run"], 0, "nothing is loaded"),
+        (["fit", "--model.base.path", "/no/such/base"], 2, "there is no folder /no/such/base"),
         ([], 2, "expected a command, fit or validate"),
     ],
 )
@@ -101,7 +102,7 @@ def test_a_dry_run_tells_sizes_and_writes_nothing(
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("no/such/folder", "there is no folder 'no/such/folder'"),
+        ("no/such/folder", "there is no folder no/such/folder"),
         ("someone/some-model", "`hf download someone/some-model config.json` is enough"),
         (".", "has no config.json"),
     ],

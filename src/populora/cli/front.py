@@ -3,7 +3,9 @@
 import sys
 from collections.abc import Sequence
 
+from populora.base import local_folder
 from populora.cli.arguments import Command, read_command
+from populora.config import BaseConfig
 from populora.errors import ConfigError, PopuLoRAError
 
 
@@ -43,6 +45,7 @@ def _run(command: Command) -> None:
 
         report(settings)
     else:
+        local_folder(settings.section(BaseConfig))
         from populora.cli.launch import launch
 
         launch(command)
