@@ -189,17 +189,21 @@ class MemberUpdate:
     """False when every group was flat or the gradient was not finite: nothing changed."""
     samples: int
     tokens: int
+    """Completion tokens of all samples, those of flat groups included: the denominator of the loss."""
     flat_share: float
     """Share of groups whose rewards are all equal, in [0, 1]."""
     loss: float
     gradient_norm: float
     """Before clipping."""
     entropy: float
-    """Mean entropy in nats of the policy over completion tokens."""
+    """Mean entropy in nats over the completion tokens that passed through the model: samples without advantage do
+    not. NaN when none passed, as for the three below."""
     clip_share: float
+    """Share of those tokens whose ratio was clipped or whose importance weight was capped, in [0, 1]."""
     mismatch: float
-    """Mean |log p(trainer) − log p(engine)| over completion tokens."""
+    """Mean |log p(trainer) − log p(engine)| over those tokens."""
     kl: float = 0.0
+    """Mean estimate of KL(policy ‖ base) over those tokens; 0 while the KL weight is 0."""
 
 
 @dataclass(frozen=True)
