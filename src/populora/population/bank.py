@@ -132,7 +132,7 @@ class AdapterBank(nn.Module):
                     f"the adapter for {name!r} has shapes {tuple(new.a.shape)}, {tuple(new.b.shape)} at {path}; "
                     f"expected {tuple(a.shape)}, {tuple(b.shape)}"
                 )
-            if not (torch.isfinite(new.a).all() and torch.isfinite(new.b).all()):
+            if not new.finite:
                 raise ValueError(f"the adapter for {name!r} has a value that is not finite at {path}")
         for path, a, b in self._factors(name):
             a.copy_(adapter[path].a)

@@ -29,6 +29,11 @@ class LowRank:
         """Number of components r."""
         return self.a.shape[0]
 
+    @property
+    def finite(self) -> bool:
+        """Whether no entry is infinite or not a number; the extremes show it at an eighth of the cost."""
+        return all(bool(extreme.isfinite()) for f in (self.a, self.b) for extreme in f.aminmax())
+
 
 Adapter = Mapping[str, LowRank]
 """Module path in the base, for example ``model.layers.0.self_attn.q_proj``, to its factors."""

@@ -77,9 +77,8 @@ operators: Registry[type[Operator]] = Registry("operator")
 
 
 def _finite(path: str, update: LowRank, whose: str) -> LowRank:
-    for factor in (update.a, update.b):
-        if not torch.isfinite(factor).all():
-            raise ValueError(f"{whose}'s factors at {path} hold a value that is not finite")
+    if not update.finite:
+        raise ValueError(f"{whose}'s factors at {path} hold a value that is not finite")
     return LowRank(update.a.detach().float(), update.b.detach().float())
 
 
