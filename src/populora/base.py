@@ -102,7 +102,9 @@ def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":
 def load_model(folder: Path, dtype: "torch.dtype") -> "PreTrainedModel":
     """Load the weights of a base folder, frozen, in evaluation mode."""
     from transformers import AutoModelForCausalLM
+    from transformers.utils.logging import disable_progress_bar
 
+    disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
     return model.requires_grad_(False).eval()
 

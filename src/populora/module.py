@@ -159,10 +159,6 @@ class PopuLoRAModule(L.LightningModule):
         """Evaluation is a callback's work; the loop only gives it its hook."""
 
     @override
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
-        return batch
-
-    @override
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Replace Lightning's weights and optimizer list by adapters and moments filed by member."""
         bank, names = self._bank, [member.name for member in self.population.members]
