@@ -16,7 +16,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the program's name; those of this process when None.
 
     Returns:
-        0 when all went well, 2 when a setting is wrong, 1 when the run failed in a way that has a known remedy.
+        0 when all went well, 2 when a setting is wrong, 1 when the run failed in a way that has a known remedy,
+        130 when it was interrupted.
     """
     try:
         _run(read_command(sys.argv[1:] if arguments is None else arguments))
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except PopuLoRAError as error:
         sys.stderr.write(f"populora: {error}\n")
         return 1
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 
