@@ -34,6 +34,7 @@ def test_deduction_compares_literals_type_strictly() -> None:
         answer = task.read_answer(respond(("output", text)))
         assert answer is not None
         assert task.trial(DOUBLE, answer) is correct
+    assert task.trial(Problem("deduction", PROGRAM, ("8",), ("16",)), "6") is False
     assert task.read_answer(respond(("output", "x * 2"))) is None
     assert task.read_answer(respond(("input", "6"))) is None
 
