@@ -27,7 +27,7 @@ class Archive(L.Callback):
         descriptors: Names of descriptors, or dotted paths to your own; the figure shows the first two.
         cells: Number of cells.
         seed: Of the centroids.
-        figure_every: Iterations between two figures.
+        figure_every: Iterations between two figures; one more comes at the end.
 
     Raises:
         ConfigError: an argument is out of bounds, or a descriptor is unknown.
@@ -74,6 +74,11 @@ class Archive(L.Callback):
         self._log(trainer, written, batch.iteration + 1)
 
     @override
+    def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        if self._history and self._history[-1].iteration % self._figure_every != 0:
+            self._draw(trainer, self._history[-1].iteration)
+
+    @override
     def state_dict(self) -> dict[str, Any]:
         history = [[point.iteration, point.coverage, point.qd_score] for point in self._history]
         return {**self.archive.state_dict(), "history": history}
@@ -98,7 +103,10 @@ class Archive(L.Callback):
         }
         log_scalars(trainer, scalars, step)
         if step % self._figure_every == 0:
-            log_figure(trainer, "archive", archive_figure(self._history, self.archive), step)
+            self._draw(trainer, step)
+
+    def _draw(self, trainer: L.Trainer, step: int) -> None:
+        log_figure(trainer, "archive", archive_figure(self._history, self.archive), step)
 
     def _complexity(self, proposals: Sequence[Proposal]) -> dict[str, float]:
         """Mean of each descriptor, by teacher and pooled."""

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import timedelta
 from statistics import fmean
 from typing import Any
@@ -57,12 +57,15 @@ class RunProgress(ProgressBar):
         data_of(trainer).stage_listener = self._show_stage
 
     @override
-    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        self._began, self._first = time.monotonic(), module_of(trainer).iteration
+    def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         if self._enabled and rich.get_console().is_terminal:
-            self._show_run(self._first, data_of(trainer).iterations)
             self._live = Live(Group(self._bars, self._last), console=rich.get_console(), refresh_per_second=4)
             self._live.start()
+
+    @override
+    def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
+        self._began, self._first = time.monotonic(), module_of(trainer).iteration
+        self._show_run(self._first, data_of(trainer).iterations)
 
     @override
     def on_train_batch_start(
@@ -122,15 +125,15 @@ class RunProgress(ProgressBar):
 
 def describe(batch: RolloutBatch) -> str:
     """Return how an iteration went, in one line."""
-    solved = _mean(a.verdict.correct for a in batch.attempts if not a.from_buffer)
+    solved = [a.verdict.correct for a in batch.attempts if not a.from_buffer]
+    valid = [p.problem is not None for p in batch.proposals]
+    teachers, students = [p.reward for p in batch.proposals], [a.reward for a in batch.attempts]
     return (
-        f"solved {solved:.0%}, valid {_mean(p.problem is not None for p in batch.proposals):.0%}, "
-        f"reward teachers {_mean(p.reward for p in batch.proposals):+.2f} "
-        f"students {_mean(a.reward for a in batch.attempts):+.2f}, "
+        f"solved {_mean(solved, '.0%')}, valid {_mean(valid, '.0%')}, "
+        f"reward teachers {_mean(teachers, '+.2f')} students {_mean(students, '+.2f')}, "
         f"{generated_per_second(batch):,.0f} tokens/s"
     )
 
 
-def _mean(values: Iterable[float]) -> float:
-    collected = list(values)
-    return fmean(collected) if collected else 0.0
+def _mean(values: Sequence[float], form: str) -> str:
+    return format(fmean(values), form) if values else "–"

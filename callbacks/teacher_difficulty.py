@@ -91,6 +91,8 @@ class TeacherDifficulty(L.Callback):
             for problem in problems
             if problem.iteration >= born[name]
         ]
+        if not asked:
+            return
         seed = derive(run_seed(), "difficulty", module.iteration)
         answered = data.solve(
             [Question(problem, None) for _, problem in asked],

@@ -111,11 +111,12 @@ def test_a_checkpoint_of_another_archive_is_refused():
         Archive(("lines", "variables"), cells=20).load_state_dict(state)
 
 
-def test_the_figure_is_logged_when_due(run, records):
+def test_the_figure_is_logged_when_due_and_at_the_end(run, records):
     callback = Archive(cells=20, figure_every=2)
     for iteration in range(3):
         run.finish_batch(callback, _batch(records, run.population, [0.5] * 3, iteration))
-    assert [event.step for event in run.events().Images("archive")] == [2]
+    callback.on_train_end(run.trainer, run.module)
+    assert [event.step for event in run.events().Images("archive")] == [2, 3]
 
 
 @pytest.mark.parametrize(

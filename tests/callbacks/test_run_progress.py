@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from populora.callbacks import RunProgress
+from populora.callbacks.run_progress import describe
 from populora.records import Match, Timings
 
 
@@ -40,6 +41,7 @@ def test_a_line_an_iteration_where_there_is_no_terminal(run, batch, monkeypatch,
     _console(monkeypatch, terminal=False)
     progress = RunProgress()
     progress.setup(run.trainer, run.module, "fit")
+    progress.on_fit_start(run.trainer, run.module)
     progress.on_train_start(run.trainer, run.module)
     with caplog.at_level(logging.INFO):
         run.finish_batch(progress, batch)
@@ -53,6 +55,7 @@ def test_the_terminal_shows_iteration_and_stage(run, monkeypatch):
     console = _console(monkeypatch, terminal=True)
     progress = RunProgress()
     progress.setup(run.trainer, run.module, "fit")
+    progress.on_fit_start(run.trainer, run.module)
     progress.on_train_start(run.trainer, run.module)
     run.data.stage_listener("solve", 384, 1536)
     progress.on_exception(run.trainer, run.module, KeyboardInterrupt())
@@ -66,6 +69,7 @@ def test_the_terminal_shows_how_the_last_iteration_went(run, batch, monkeypatch,
     console = _console(monkeypatch, terminal=True)
     progress = RunProgress()
     progress.setup(run.trainer, run.module, "fit")
+    progress.on_fit_start(run.trainer, run.module)
     progress.on_train_start(run.trainer, run.module)
     progress.on_train_batch_start(run.trainer, run.module, batch, 0)
     with caplog.at_level(logging.INFO):
@@ -79,11 +83,17 @@ def test_the_terminal_shows_how_the_last_iteration_went(run, batch, monkeypatch,
     assert not caplog.records
 
 
+def test_nothing_solved_is_not_the_same_as_nothing_to_solve(run, records):
+    failed = records.proposal(run.population.teachers[0], failure="syntax", reward=-1.0)
+    assert describe(records.batch(proposals=[failed])).startswith("solved –, valid 0%, reward teachers -1.00")
+
+
 def test_a_disabled_bar_is_silent(run, batch, monkeypatch, caplog):
     console = _console(monkeypatch, terminal=True)
     run.trainer.is_global_zero = False
     progress = RunProgress()
     progress.setup(run.trainer, run.module, "fit")
+    progress.on_fit_start(run.trainer, run.module)
     progress.on_train_start(run.trainer, run.module)
     with caplog.at_level(logging.INFO):
         run.finish_batch(progress, batch)

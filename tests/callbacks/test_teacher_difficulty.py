@@ -39,6 +39,12 @@ def test_problems_of_a_former_teacher_do_not_count(run, records):
     assert [question.problem.program for question in run.asked[0]] == ["b"]
 
 
+def test_nothing_is_asked_before_a_valid_problem(run, records):
+    run.finish_batch(TeacherDifficulty(every=1), _batch(records, run.population, 0, []))
+    assert not run.asked
+    assert not run.scalars
+
+
 def test_the_end_measures_once_more_unless_just_measured(run, records):
     callback = TeacherDifficulty(every=2)
     for iteration in range(2):
