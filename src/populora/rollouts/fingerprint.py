@@ -39,3 +39,8 @@ def fingerprint(factors: Iterable[tuple[str, Tensor, Tensor]]) -> str:
             digest.update(f"{module} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
     return digest.hexdigest()
+
+
+def module_path(key: str) -> str:
+    """Return the module's path in the base from the name of a factor in PEFT's file."""
+    return key.removeprefix("base_model.model.").rpartition(".lora_")[0]

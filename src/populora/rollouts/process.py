@@ -1,0 +1,191 @@
+"""A process of its own for an engine: calls go in, results come out, nothing outlives it.
+
+Keeping the engine apart leaves the trainer without the engine's imports, environment variables and threads;
+makes a time limit possible for every call; and lets the trainer outlive a crash.
+"""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import psutil
+
+from populora.errors import EngineError
+
+logger = logging.getLogger(__name__)
+
+_LOG_TAIL = 2000
+_GRACE = 10.0
+
+
+@dataclass(frozen=True)
+class Call:
+    """Asks the process to call a method of its served object."""
+
+    method: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Part of the present call is done."""
+
+    done: int
+    total: int
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The call raised an exception."""
+
+    message: str
+
+
+class EngineProcess:
+    """Runs ``python -m module``, which must :func:`serve` an object.
+
+    The process leads a session of its own: a Ctrl-C in the terminal reaches the trainer alone. It ends when the
+    trainer does, however that ends.
+
+    Args:
+        module: Dotted name of the module to run.
+        environment: Variables of the process in place of the trainer's.
+    """
+
+    def __init__(self, module: str, environment: Mapping[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, str(theirs.fileno())],
+                env=environment,
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=self._log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._connection = Connection(ours.detach())
+
+    @property
+    def pid(self) -> int:
+        """Process id."""
+        return self._process.pid
+
+    def call(
+        self,
+        method: str,
+        *arguments: object,
+        timeout: float,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> Any:
+        """Call a method of the served object and return its result.
+
+        Raises:
+            EngineError: the method raised, the process died, or ``timeout`` seconds have passed. In the last two
+                cases the process is gone afterwards, as it is when the call is interrupted.
+        """
+        deadline = time.monotonic() + timeout
+        answered = False
+        try:
+            self._connection.send(Call(method, arguments))
+            while self._connection.poll(max(0.0, deadline - time.monotonic())):
+                message = self._connection.recv()
+                if not isinstance(message, Progress):
+                    answered = True
+                    return _result(message)
+                if on_progress is not None:
+                    on_progress(message.done, message.total)
+            raise EngineError(f"no answer within {timeout:g} s")
+        except (EOFError, OSError) as error:
+            raise EngineError(self._obituary()) from error
+        finally:
+            if not answered:
+                self.kill()
+
+    def close(self) -> None:
+        """End the process, kindly at first."""
+        self._connection.close()
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            logger.warning("The engine's process %d does not end by itself; killing it", self.pid)
+        self.kill()
+
+    def kill(self) -> None:
+        """End the process and its children at once."""
+        for process in self._family():
+            process.kill()
+        self._process.wait()
+        self._connection.close()
+        self._log.close()
+
+    def _family(self) -> list[psutil.Process]:
+        """Return the members of the process's session, itself included, that are still alive."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if os.getsid(process.pid) == self.pid:
+                    found.append(process)
+            except OSError:
+                continue
+        return found
+
+    def _obituary(self) -> str:
+        """Say how the process died, with the end of its output."""
+        code = self._process.wait()
+        cause = f"with exit code {code}"
+        if code == -signal.SIGKILL:
+            cause = "killed from outside, as the system does when memory runs out"
+        elif code < 0:
+            cause = f"of {signal.Signals(-code).name}"
+        self._log.seek(max(0, self._log.seek(0, os.SEEK_END) - _LOG_TAIL))
+        tail = self._log.read().decode(errors="replace").strip()
+        return (
+            f"its process died ({cause}); its last output:\n{tail}" if tail else f"its process died ({cause})"
+        )
+
+
+def _result(message: object) -> object:
+    if isinstance(message, Failure):
+        raise EngineError(message.message)
+    return message
+
+
+def serve(target: object, descriptor: int) -> None:
+    """Answer calls to ``target``'s methods until the other side goes away.
+
+    A method that is a generator yields :class:`Progress` on its way to its result.
+
+    Args:
+        descriptor: Number of the inherited socket.
+    """
+    os.set_inheritable(descriptor, False)
+    connection = Connection(descriptor)
+    while True:
+        try:
+            call = connection.recv()
+        except EOFError:
+            return
+        for message in _answer(target, call):
+            connection.send(message)
+
+
+def _answer(target: object, call: Call) -> Iterator[object]:
+    try:
+        outcome = getattr(target, call.method)(*call.arguments)
+        if isinstance(outcome, Generator):
+            outcome = yield from outcome
+        yield outcome
+    except Exception as error:
+        logger.exception("%s failed", call.method)
+        yield Failure(f"{type(error).__name__}: {error}")
