@@ -53,15 +53,17 @@ class RunSummary(L.Callback):
 def member_table(population: Population, evaluation: PopulationEvaluation | None, iteration: int) -> Table:
     """Return a row for the base and each member; a child not evaluated yet has dashes."""
     base = None if evaluation is None else evaluation.base
-    table = Table(title=f"Population after {iteration} iterations", box=SIMPLE_HEAD, title_justify="left")
-    for column in (
-        "member",
-        "gen",
-        "rating μ ± σ",
-        *(base.by_task if base else ()),
-        *(("mean", "− base") if base else ()),
-    ):
-        table.add_column(column, justify="left" if column == "member" else "right")
+    table = Table(
+        title=f"Population after {iteration} iterations",
+        caption="rating: μ ± σ" if base is None else "rating: μ ± σ; held-out: correct answers in %",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        title_justify="left",
+        caption_justify="left",
+    )
+    table.add_column("member")
+    for column in ("gen", "rating", *([] if base is None else [*base.by_task, "mean", "− base"])):
+        table.add_column(column, justify="right")
     if base is not None:
         table.add_row("base", "", "", *_cells(base, base)[:-1], "")
     for member in population.members:
@@ -69,9 +71,6 @@ def member_table(population: Population, evaluation: PopulationEvaluation | None
         scores = None if evaluation is None else evaluation.latest(member)
         cells = [] if base is None else _cells(scores, base)
         table.add_row(member.name, str(member.generation), f"{rating.mu:.1f} ± {rating.sigma:.1f}", *cells)
-    if base is not None:
-        table.caption = "held-out: correct answers in %"
-        table.caption_justify = "left"
     return table
 
 
