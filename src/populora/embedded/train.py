@@ -4,11 +4,9 @@ import argparse
 import json
 import logging
 import math
-import os
-import shutil
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -18,6 +16,7 @@ import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
 from populora.embedded.data import Batch, prefetched
+from populora.embedded.export import save
 from populora.embedded.forward import HEAD, response_loss
 from populora.embedded.muon import Muon
 from populora.embedded.tokenizer import build_tokenizer
@@ -44,7 +43,7 @@ class Recipe:
         seed: Seed of the data and of the initial weights.
     """
 
-    tokens: int = 50_000_000
+    tokens: int = 18_000_000
     batch_tokens: int = 6144
     share_tokens: int = 2048
     hidden: int = 128
@@ -75,7 +74,7 @@ def build_model(recipe: Recipe, vocabulary: int, tokenizer: Any) -> Qwen2ForCaus
     return Qwen2ForCausalLM(config).float()
 
 
-def build_optimizers(model: torch.nn.Module, recipe: Recipe) -> list[torch.optim.Optimizer]:
+def build_optimizers(model: torch.nn.Module, recipe: Recipe, pool: Executor) -> list[torch.optim.Optimizer]:
     """Muon for the hidden matrices, AdamW for the rest; AdamW for all where Muon is off."""
     named = list(model.named_parameters())
     matrices = [p for name, p in named if p.ndim == 2 and "embed" not in name and recipe.muon_lr]
@@ -85,7 +84,7 @@ def build_optimizers(model: torch.nn.Module, recipe: Recipe) -> list[torch.optim
         torch.optim.AdamW(rest, lr=recipe.adam_lr, betas=(0.9, 0.95), weight_decay=0.01, fused=True)
     ]
     if matrices:
-        found.append(Muon(matrices, lr=recipe.muon_lr, weight_decay=0.01))
+        found.append(Muon(matrices, recipe.muon_lr, weight_decay=0.01, apply=pool.map))
     return found
 
 
@@ -95,13 +94,12 @@ class Gradients:
     Small tensors gain little from threads inside each operation; here the threads meet once a step.
     """
 
-    def __init__(self, model: Any, threads: int, share_tokens: int, compiled: bool) -> None:
+    def __init__(self, model: Any, pool: Executor, threads: int, share_tokens: int) -> None:
         self._weights = list(model.parameters())
-        self._loss = response_loss(model, compiled=compiled)
+        self._loss = response_loss(model)
         self._threads = threads
         self._share_tokens = share_tokens
-        self._pool = ThreadPoolExecutor(threads)
-        self._compiling = compiled
+        self._pool = pool
         torch.set_num_threads(1)
 
     def _share(self, share: Batch) -> tuple[Any, float]:
@@ -116,8 +114,7 @@ class Gradients:
         shares = batch.split(
             self._threads * math.ceil(batch.ids.numel() / self._threads / self._share_tokens)
         )
-        results = list((map if self._compiling else self._pool.map)(self._share, shares))
-        self._compiling = False
+        results = list(self._pool.map(self._share, shares))
         for weight, *parts in zip(self._weights, *(r[0] for r in results), strict=True):
             weight.grad = torch.stack(parts).sum(0).div_(count)
         torch.nn.utils.clip_grad_norm_(self._weights, 1.0)
@@ -129,34 +126,22 @@ def rate_factor(progress: float, warmup: float) -> float:
     return min(progress / warmup, (1 - progress) / (1 - warmup), 1.0) if progress < 1 else 0.0
 
 
-def save(model: Any, tokenizer: Any, folder: Path) -> None:
-    """Writes a folder that transformers, PEFT and vLLM load, replacing it in one step."""
-    building = folder.with_name(folder.name + ".part")
-    shutil.rmtree(building, ignore_errors=True)
-    model.save_pretrained(building)
-    tokenizer.save_pretrained(building)
-    shutil.rmtree(folder, ignore_errors=True)
-    os.replace(building, folder)
-
-
-def train(
-    recipe: Recipe, out: Path, threads: int = 2, compiled: bool = False, save_every: float = 0.0
-) -> None:
+def train(recipe: Recipe, out: Path, threads: int = 2, save_every: float = 0.0) -> None:
     """Trains the base and writes it to ``out``.
 
     Args:
         recipe: Model, data and schedule.
         out: Folder to write.
         threads: Cores to use.
-        compiled: Whether to compile the loss, which needs a C++ compiler.
         save_every: Minutes between intermediate folders ``out-STEP``; 0 for none.
     """
     tokenizer = build_tokenizer()
     model = build_model(recipe, len(tokenizer), tokenizer)
-    optimizers = build_optimizers(model, recipe)
+    pool = ThreadPoolExecutor(threads)
+    optimizers = build_optimizers(model, recipe, pool)
     rates = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
     logger.info("%d parameters", sum(p.numel() for p in model.parameters()))
-    gradients = Gradients(model, threads, recipe.share_tokens, compiled)
+    gradients = Gradients(model, pool, threads, recipe.share_tokens)
     begun = saved = time.monotonic()
     seen, losses = 0, []
     stream = prefetched(tokenizer.backend_tokenizer, recipe.seed, recipe.tokens, recipe.batch_tokens)
@@ -197,13 +182,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--save-every", type=float, default=0.0, metavar="MINUTES")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--compile", action="store_true")
     for name, value in asdict(default).items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     recipe = Recipe(**{name: getattr(options, name) for name in asdict(default)})
-    train(recipe, options.out, options.threads, options.compile, options.save_every)
+    train(recipe, options.out, options.threads, options.save_every)
 
 
 if __name__ == "__main__":
