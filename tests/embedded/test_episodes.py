@@ -5,6 +5,8 @@ import random
 from typing import Any
 
 import pytest
+from tokenizers import Tokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from populora.embedded import model_path
 from populora.embedded.episodes import MIXTURE, Episode, random_episode
@@ -21,12 +23,12 @@ def episodes() -> list[Episode]:
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    return build_tokenizer(episodes=800)
+    return AutoTokenizer.from_pretrained(model_path())
 
 
 def call(source: str, text: str) -> str:
     namespace: dict[str, object] = {}
-    exec(source, namespace)
+    exec(source, namespace)  # noqa: S102
     return repr(eval(f"f({text})", namespace))
 
 
@@ -108,8 +110,6 @@ def test_chat_template_writes_what_training_showed(tokenizer: Any) -> None:
 
 
 def test_shipped_model_loads_and_is_small() -> None:
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
     folder = model_path()
     assert sum(path.stat().st_size for path in folder.rglob("*")) < 8_000_000
     model = AutoModelForCausalLM.from_pretrained(folder)
@@ -120,7 +120,17 @@ def test_shipped_model_loads_and_is_small() -> None:
     assert model.generation_config.eos_token_id == shipped.eos_token_id
 
 
+def test_tokenizer_loads_as_its_file_says(tokenizer: Any, episodes: list[Episode]) -> None:
+    """Loading by model type must not put another pre-tokenizer in its place."""
+    plain = Tokenizer.from_file(str(model_path() / "tokenizer.json"))
+    for episode in episodes[:50]:
+        text = episode_text(episode)
+        assert tokenizer.encode(text, add_special_tokens=False) == plain.encode(text).ids
+
+
+@pytest.mark.slow
 def test_shipped_tokenizer_is_the_one_the_code_builds() -> None:
     shipped = json.loads((model_path() / "tokenizer.json").read_text())
     built = json.loads(build_tokenizer().backend_tokenizer.to_str())
-    assert shipped["model"]["merges"] == built["model"]["merges"]
+    for part in ("model", "pre_tokenizer", "decoder", "added_tokens"):
+        assert shipped[part] == built[part]

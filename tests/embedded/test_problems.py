@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from populora.embedded import held_out_problems, is_held_out
+from populora.embedded import held_out_problems, is_held_out, starting_problems
 from populora.embedded.episodes import SHOWN_PAIRS, random_episode
 from populora.embedded.programs import acceptable, draw_steps, sample
 from populora.tasks.literals import canonical, canonical_arguments
@@ -18,7 +18,7 @@ TASKS = ("deduction", "abduction", "induction")
 
 def call(source: str, text: str) -> object:
     namespace: dict[str, object] = {}
-    exec(source, namespace)
+    exec(source, namespace)  # noqa: S102
     return eval(f"f({text})", namespace)
 
 
@@ -76,6 +76,14 @@ def test_problems_spread_over_statements_and_do_not_repeat() -> None:
 def test_problems_are_the_same_everywhere(task: str, digest: str) -> None:
     text = repr([(p.program, p.inputs, p.outputs, p.message) for p in held_out_problems(task, 16, 0)])
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == digest
+
+
+def test_starting_problems_are_right_and_not_held_out() -> None:
+    problems = starting_problems(8)
+    assert Counter(problem.task for problem in problems) == dict.fromkeys(TASKS, 8)
+    for problem in problems:
+        assert not is_held_out(problem.program)
+        assert [repr(call(problem.program, text)) for text in problem.inputs] == list(problem.outputs)
 
 
 def test_seeds_differ() -> None:

@@ -1,7 +1,7 @@
 """The model's training loss, computed with less work than its own forward pass.
 
 Query, key and value projections run as one product, as do gate and up; and the last layer's output is computed at
-the positions that are learnt only. As a plain function it also compiles in one piece.
+the positions that are learnt only.
 """
 
 from collections.abc import Callable
@@ -51,7 +51,7 @@ def _rest(hidden: torch.Tensor, mixed: torch.Tensor, layer: Any) -> torch.Tensor
     return hidden + layer.mlp.down_proj(functional.silu(gate) * up)
 
 
-def response_loss(model: Any, length: int = 1024, compiled: bool = False) -> Loss:
+def response_loss(model: Any, length: int = 1024) -> Loss:
     """Returns the summed cross-entropy over chosen tokens as a function of a batch.
 
     The function takes token ids (sequences by positions, right-padded), flat indices of the positions that predict
@@ -60,7 +60,6 @@ def response_loss(model: Any, length: int = 1024, compiled: bool = False) -> Los
     Args:
         model: A ``Qwen2ForCausalLM`` whose heads are all of one kind.
         length: Longest sequence.
-        compiled: Whether to compile the function, which takes minutes and a C++ compiler.
     """
     cosines, sines = rotation(length)
     layers = list(model.model.layers)
@@ -77,4 +76,4 @@ def response_loss(model: Any, length: int = 1024, compiled: bool = False) -> Los
         logits = model.lm_head(_norm(hidden, model.model.norm))
         return functional.cross_entropy(logits, targets, reduction="sum")
 
-    return torch.compile(loss, dynamic=True) if compiled else loss
+    return loss

@@ -12,7 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from populora.config import VerifierConfig
-from populora.embedded import HeldOutProblem, held_out_problems, model_path
+from populora.embedded import MeasuredProblem, held_out_problems, model_path
 from populora.embedded.programs import MAX_STEPS
 from populora.records import Problem
 from populora.tasks import Prompts, tasks
@@ -63,7 +63,7 @@ class Proposing:
 
 
 def measure_solving(
-    task: str, problems: Sequence[HeldOutProblem], prompts: Prompts, generate: Generate, verifier: Verifier
+    task: str, problems: Sequence[MeasuredProblem], prompts: Prompts, generate: Generate, verifier: Verifier
 ) -> Solving:
     """Samples one attempt per problem given (repeat a problem for more) and grades them."""
     kind = tasks[task]

@@ -38,6 +38,7 @@ class Muon(torch.optim.Optimizer):
             weight decay compare with AdamW's.
         momentum: Nesterov momentum.
         weight_decay: Decoupled weight decay.
+        apply: Maps a function over the shapes of weights; of an executor, it works on them at once.
     """
 
     def __init__(
@@ -46,8 +47,10 @@ class Muon(torch.optim.Optimizer):
         lr: float,
         momentum: float = 0.95,
         weight_decay: float = 0.0,
+        apply: Callable[..., Iterable[None]] = map,
     ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
+        self._apply = apply
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -57,9 +60,10 @@ class Muon(torch.optim.Optimizer):
             shapes: defaultdict[torch.Size, list[torch.Tensor]] = defaultdict(list)
             for weight in group["params"]:
                 shapes[weight.shape].append(weight)
-            for same in shapes.values():
-                self._update(same, group)
+            by_cost = sorted(shapes.values(), key=lambda same: -len(same) * same[0].numel())
+            list(self._apply(lambda same, group=group: self._update(same, group), by_cost))
 
+    @torch.no_grad()
     def _update(self, weights: list[torch.Tensor], group: dict[str, Any]) -> None:
         gradients = torch.stack([w.grad for w in weights if w.grad is not None])
         state = self.state[weights[0]]
