@@ -1,10 +1,10 @@
 """Checkpoints as directories: one adapter folder a member, moments, state, and a manifest with checksums.
 
-    iteration-10.ckpt/
-      adapters/<member>/   adapter_config.json, adapter_model.safetensors: loads with peft and vLLM
-      moments/<member>.safetensors
-      state.pt             counters, population, buffer, callbacks: tensors and plain types only
-      manifest.json        sha256 of every file, package versions
+iteration-10.ckpt/
+  adapters/<member>/   adapter_config.json, adapter_model.safetensors: loads with peft and vLLM
+  moments/<member>.safetensors
+  state.pt             counters, population, buffer, callbacks: tensors and plain types only
+  manifest.json        sha256 of every file, package versions
 """
 
 import hashlib
@@ -35,7 +35,9 @@ class DirectoryCheckpointIO(TorchCheckpointIO):
     """Writes a checkpoint beside its place, syncs it to disk and renames it; reads only what is whole."""
 
     @override
-    def save_checkpoint(self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None) -> None:
+    def save_checkpoint(
+        self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
+    ) -> None:
         """Write the checkpoint.
 
         Raises:
@@ -129,7 +131,9 @@ def _verify(folder: Path) -> None:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"the checkpoint {folder} has no readable manifest.json: {error}") from error
     if form != FORMAT:
-        raise CheckpointError(f"the checkpoint {folder} has format {form}, this version reads format {FORMAT}")
+        raise CheckpointError(
+            f"the checkpoint {folder} has format {form}, this version reads format {FORMAT}"
+        )
     for name, digest in expected.items():
         file = folder / name
         if not file.is_file() or _digest(file) != digest:

@@ -73,7 +73,9 @@ class RolloutDataModule(L.LightningDataModule):
     def module(self) -> "PopuLoRAModule":
         """The module this datamodule plays with."""
         if self.trainer is None:
-            raise RuntimeError("RolloutDataModule needs a Trainer: pass it to trainer.fit or trainer.validate")
+            raise RuntimeError(
+                "RolloutDataModule needs a Trainer: pass it to trainer.fit or trainer.validate"
+            )
         return cast("PopuLoRAModule", self.trainer.lightning_module)
 
     @override

@@ -165,7 +165,9 @@ class PopuLoRAModule(L.LightningModule):
         checkpoint["state_dict"] = {}
         checkpoint["optimizer_states"] = []
         checkpoint["adapters"] = {name: bank.state(name) for name in names}
-        checkpoint["moments"] = {name: moments(self.optimizer, name) for name in names} if self._fitting else {}
+        checkpoint["moments"] = (
+            {name: moments(self.optimizer, name) for name in names} if self._fitting else {}
+        )
         checkpoint["populora"] = {
             "iteration": self.iteration,
             "seed": run_seed(),

@@ -176,7 +176,8 @@ class RolloutBatch:
     @property
     def generated_tokens(self) -> int:
         """Tokens sampled in this iteration."""
-        return sum(len(r.completion.token_ids) for r in (*self.proposals, *self.attempts))
+        completions = [p.completion for p in self.proposals] + [a.completion for a in self.attempts]
+        return sum(len(completion.token_ids) for completion in completions)
 
 
 @dataclass(frozen=True)

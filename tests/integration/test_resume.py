@@ -37,7 +37,9 @@ def test_resumed_run_equals_uninterrupted_run(run: Run) -> None:
     halfway = _method_state(run("halves", 3))
     resumed = _method_state(run("halves", 6, "--ckpt_path=last"))
     assert _differences(whole, resumed) == []
-    assert _differences({k: whole[k] for k in halfway if k in whole}, {k: halfway[k] for k in halfway if k in whole})
+    assert _differences(
+        {k: whole[k] for k in halfway if k in whole}, {k: halfway[k] for k in halfway if k in whole}
+    )
 
 
 def test_run_with_more_iterations_goes_on_from_its_end(run: Run) -> None:
