@@ -292,6 +292,19 @@ def test_the_base_stays_frozen_and_the_backward_given_is_used(
     assert torch.equal(before, bank.head)
 
 
+def test_a_member_whose_mismatch_is_above_the_bound_is_warned_about(
+    bank: AdapterBank, samples: list[Sample], caplog: pytest.LogCaptureFixture
+) -> None:
+    update, _ = _gradients(bank, samples)
+    low, bound, high = sorted(update.members, key=lambda m: m.mismatch)
+    with caplog.at_level(logging.WARNING):
+        caplog.clear()
+        _gradients(bank, samples, replace(CONFIG, mismatch_warning=bound.mismatch))
+    assert f"{high.member.name}: trainer and engine" in caplog.text
+    assert low.member.name not in caplog.text
+    assert bound.member.name not in caplog.text
+
+
 def test_no_samples(bank: AdapterBank) -> None:
     update = gradient_step(bank, build_optimizer(bank, CONFIG), [], CONFIG, 1.0)
     assert (update.members, update.tokens, update.padded_tokens) == ((), 0, 0)

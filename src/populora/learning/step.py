@@ -62,6 +62,7 @@ def gradient_step(
         for member, row in zip(members, sums.tolist(), strict=True)
     ]
     (step or optimizer.step)()
+    _warn_of_mismatch(updates, config.mismatch_warning)
     tokens = sum(batch.tokens for batch in batches)
     padding = sum(batch.input_ids.numel() for batch in batches) - tokens
     return Update(tuple(updates), tokens, padding, seconds=perf_counter() - start)
@@ -143,3 +144,16 @@ def _finish(
         mismatch=mismatch,
         kl=kl,
     )
+
+
+def _warn_of_mismatch(updates: Sequence[MemberUpdate], bound: float) -> None:
+    for update in updates:
+        if update.mismatch > bound:
+            logger.warning(
+                "%s: trainer and engine log-probabilities differ by %.3g on average, more than %.3g; check that the "
+                "engine holds version %d and uses the trainer's temperature and type",
+                update.member.name,
+                update.mismatch,
+                bound,
+                update.member.version,
+            )
