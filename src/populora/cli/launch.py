@@ -2,12 +2,13 @@
 
 import argparse
 import logging
+from pathlib import Path
 from typing import Any
 
 import rich
 from jsonargparse import set_parsing_settings
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import Trainer
+from lightning.pytorch import Callback, Trainer
 from lightning.pytorch.cli import LightningCLI
 from lightning.pytorch.loggers import TensorBoardLogger
 from rich.logging import RichHandler
@@ -38,10 +39,33 @@ class PopuLoRACLI(LightningCLI):
         self.config = parser.parse_args(args)
 
     @override
+    def instantiate_classes(self) -> None:
+        """Build everything; jsonargparse buries what a callback says, so that is kept aside.
+
+        Raises:
+            ConfigError: a class refuses its arguments.
+        """
+        refusals: list[ConfigError] = []
+
+        def build(kind: type[Callback], *args: Any, **kwargs: Any) -> Callback:
+            try:
+                return kind(*args, **kwargs)
+            except ConfigError as error:
+                refusals.append(error)
+                raise
+
+        self.parser.add_instantiator(build, Callback)
+        try:
+            super().instantiate_classes()
+        except ValueError as error:
+            raise ConfigError(str(refusals[0] if refusals else error)) from error
+
+    @override
     def instantiate_trainer(self, **kwargs: Any) -> Trainer:
         given = self._get(self.config_init, "trainer")
         if given["logger"] in (None, True):
-            kwargs["logger"] = TensorBoardLogger(given["default_root_dir"], name="", version="")
+            root = Path(given["default_root_dir"])
+            kwargs["logger"] = TensorBoardLogger(root.parent, name="", version=root.name)
         plugins = given["plugins"] or []
         kwargs["plugins"] = [*(plugins if isinstance(plugins, list) else [plugins]), DirectoryCheckpointIO()]
         return super().instantiate_trainer(**kwargs)
