@@ -3,7 +3,7 @@
 import argparse
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import rich
 from jsonargparse import set_parsing_settings
@@ -21,6 +21,8 @@ from populora.cli.schema import TRAINER_DEFAULTS
 from populora.datamodule import RolloutDataModule
 from populora.errors import ConfigError
 from populora.module import PopuLoRAModule
+
+T = TypeVar("T")
 
 
 class PopuLoRACLI(LightningCLI):
@@ -47,9 +49,9 @@ class PopuLoRACLI(LightningCLI):
         """
         refusals: list[ConfigError] = []
 
-        def build(kind: type[Callback], *args: Any, **kwargs: Any) -> Callback:
+        def build(class_type: type[T], *args: Any, **kwargs: Any) -> T:
             try:
-                return kind(*args, **kwargs)
+                return class_type(*args, **kwargs)
             except ConfigError as error:
                 refusals.append(error)
                 raise
