@@ -1,5 +1,6 @@
 """Fixtures of the population's tests."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,12 +15,20 @@ from populora.population.lowrank import LowRank
 NAMES = ("teacher-0", "teacher-1", "student-0")
 
 
+@pytest.fixture(scope="session")
+def _bases(tiny_base: Path) -> dict[torch.dtype, PreTrainedModel]:
+    return {
+        dtype: AutoModelForCausalLM.from_pretrained(tiny_base, dtype=dtype).eval()
+        for dtype in (torch.float32, torch.bfloat16)
+    }
+
+
 @pytest.fixture
-def load_base(tiny_base: Path) -> Callable[..., PreTrainedModel]:
-    """Loads a new copy of the tiny base in evaluation mode."""
+def load_base(_bases: dict[torch.dtype, PreTrainedModel]) -> Callable[..., PreTrainedModel]:
+    """Gives a new copy of the tiny base in evaluation mode."""
 
     def load(dtype: torch.dtype = torch.float32) -> PreTrainedModel:
-        return AutoModelForCausalLM.from_pretrained(tiny_base, dtype=dtype).eval()
+        return copy.deepcopy(_bases[dtype])
 
     return load
 
