@@ -94,6 +94,8 @@ class EngineProcess:
             EngineError: the method raised, the process died, or ``timeout`` seconds have passed. In the last two
                 cases the process is gone afterwards, as it is when the call is interrupted.
         """
+        if self._connection.closed:
+            raise EngineError("its process is gone")
         deadline = time.monotonic() + timeout
         answered = False
         try:

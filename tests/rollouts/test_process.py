@@ -1,0 +1,115 @@
+"""A served object in a process of its own."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from populora.errors import EngineError
+from populora.rollouts.process import EngineProcess
+
+SERVED = """
+import os, subprocess, sys, time
+from populora.rollouts.process import Progress, serve
+
+class Served:
+    def add(self, a, b):
+        return a + b
+    def environment(self, name):
+        return os.environ.get(name)
+    def count(self, n):
+        for done in range(1, n + 1):
+            yield Progress(done, n)
+        return "counted"
+    def fail(self):
+        raise ValueError("no such thing")
+    def die(self):
+        print("last words", flush=True)
+        os._exit(3)
+    def hang(self):
+        time.sleep(600)
+    def have_child(self):
+        return subprocess.Popen(["sleep", "600"]).pid
+
+serve(Served(), int(sys.argv[1]))
+"""
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[EngineProcess]:
+    (tmp_path / "served_here.py").write_text(SERVED)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    started = EngineProcess("served_here", {**os.environ, "PYTHONPATH": path, "ONLY_THERE": "yes"})
+    yield started
+    started.kill()
+
+
+def _gone(pid: int) -> bool:
+    deadline = time.monotonic() + 20
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_calls_return_results_from_the_other_process(process: EngineProcess) -> None:
+    assert process.call("add", 2, 3, timeout=60) == 5
+    assert process.call("environment", "ONLY_THERE", timeout=60) == "yes"
+    assert "ONLY_THERE" not in os.environ
+
+
+def test_progress_arrives_before_the_result(process: EngineProcess) -> None:
+    seen: list[tuple[int, int]] = []
+    result = process.call("count", 3, timeout=60, on_progress=lambda done, total: seen.append((done, total)))
+    assert result == "counted"
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_an_exception_is_reported_and_the_process_goes_on(process: EngineProcess) -> None:
+    with pytest.raises(EngineError, match="ValueError: no such thing"):
+        process.call("fail", timeout=60)
+    assert process.call("add", 1, 1, timeout=60) == 2
+
+
+def test_death_is_reported_with_its_last_output(process: EngineProcess) -> None:
+    with pytest.raises(EngineError, match=r"exit code 3.*\n*.*last words"):
+        process.call("die", timeout=60)
+
+
+def test_being_killed_is_told_from_other_ends(process: EngineProcess) -> None:
+    process.call("add", 1, 1, timeout=60)
+    os.kill(process.pid, signal.SIGKILL)
+    with pytest.raises(EngineError, match="killed from outside"):
+        process.call("add", 1, 1, timeout=60)
+
+
+def test_a_hung_call_ends_with_the_process_and_its_children(process: EngineProcess) -> None:
+    child = process.call("have_child", timeout=60)
+    with pytest.raises(EngineError, match=r"no answer within 0\.2 s"):
+        process.call("hang", timeout=0.2)
+    assert _gone(process.pid)
+    assert _gone(child)
+
+
+def test_an_interrupted_call_leaves_no_stale_answer(process: EngineProcess) -> None:
+    def interrupt(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        process.call("count", 3, timeout=60, on_progress=interrupt)
+    with pytest.raises(EngineError):
+        process.call("add", 1, 1, timeout=60)
+
+
+@pytest.mark.parametrize("end", [EngineProcess.close, EngineProcess.kill])
+def test_nothing_outlives_the_end(process: EngineProcess, end: Callable[[EngineProcess], None]) -> None:
+    child = process.call("have_child", timeout=60)
+    end(process)
+    end(process)
+    assert _gone(process.pid)
+    assert _gone(child)
