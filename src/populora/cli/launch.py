@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import warnings
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -107,6 +108,8 @@ def lightning_arguments(command: Command) -> list[str]:
 
 def _configure_logging() -> None:
     """Show what this package says, and of Lightning only warnings; above a progress bar where there is one."""
+    for harmless in (r".*treespec, LeafSpec.* is deprecated", r".*in eval mode at the start of training"):
+        warnings.filterwarnings("ignore", message=harmless)
     terminal = rich.get_console().is_terminal
     handler = RichHandler(show_path=False, markup=False) if terminal else logging.StreamHandler()
     logging.basicConfig(format="%(message)s", handlers=[handler])
