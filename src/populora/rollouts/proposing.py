@@ -64,7 +64,9 @@ class Proposer:
     def ask(self, teachers: Sequence[str], buffer: ProblemBuffer, rng: random.Random) -> list[Ask]:
         """Draw references for the prompts of each teacher, one teacher for each match, tasks in equal shares."""
         return [
-            self._fitting(teacher, match, name, self._tasks[name].references(buffer, self._config.references, rng))
+            self._fitting(
+                teacher, match, name, self._tasks[name].references(buffer, self._config.references, rng)
+            )
             for match, teacher in enumerate(teachers)
             for name in self._config.tasks
             for _ in range(self._config.prompts_per_task)
