@@ -5,7 +5,7 @@ import signal
 from types import FrameType
 
 import lightning as L
-from lightning.fabric.plugins.environments import SLURMEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from typing_extensions import override
 
 logger = logging.getLogger(__name__)

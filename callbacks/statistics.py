@@ -3,8 +3,9 @@
 A tag is ``quantity/group``; the group is a member, a task type, or ``all`` for everything pooled.
 """
 
+import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from statistics import fmean
 
 from populora.records import Attempt, Proposal, RolloutBatch, Update
@@ -78,14 +79,19 @@ def failure_counts(batch: RolloutBatch) -> Counter[str]:
 
 
 def update_scalars(update: Update) -> dict[str, float]:
-    """What the gradient step reports of each member, and its mean over members."""
+    """What the gradient step reports of each member, and its mean over members; not a number is left out."""
     return {
         tag: value
         for quantity in _UPDATE_QUANTITIES
-        for tag, value in grouped_means(
-            quantity, ((u.member.name, float(getattr(u, quantity))) for u in update.members)
-        ).items()
+        for tag, value in grouped_means(quantity, _reported(update, quantity)).items()
     }
+
+
+def _reported(update: Update, quantity: str) -> Iterator[tuple[str, float]]:
+    for member_update in update.members:
+        value = float(getattr(member_update, quantity))
+        if not math.isnan(value):
+            yield member_update.member.name, value
 
 
 def _response_scalars(kind: str, responses: Sequence[Proposal] | Sequence[Attempt]) -> dict[str, float]:

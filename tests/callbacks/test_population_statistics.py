@@ -1,5 +1,7 @@
 """Statistics against counts made by hand."""
 
+import dataclasses
+
 import pytest
 
 from populora.callbacks import PopulationStatistics
@@ -77,6 +79,17 @@ def test_a_failure_that_no_longer_occurs_counts_zero(run, records):
     assert run.scalars["proposal_failures/timeout", 1] == 1
     assert run.scalars["proposal_failures/timeout", 2] == 0
     assert run.scalars["proposal_failures/syntax", 2] == 1
+
+
+def test_a_member_without_a_measurement_does_not_spoil_the_mean(run, records):
+    measured, unmeasured = run.population.students
+    update = records.update(measured, unmeasured)
+    flat = dataclasses.replace(update.members[1], stepped=False, mismatch=float("nan"))
+    run.module.last_update = dataclasses.replace(update, members=(update.members[0], flat))
+    run.finish_batch(PopulationStatistics(), records.batch())
+    assert run.scalars["mismatch/all", 1] == run.scalars["mismatch/student-0", 1] == 0.01
+    assert ("mismatch/student-1", 1) not in run.scalars
+    assert run.scalars["stepped/all", 1] == 0.5
 
 
 def test_only_the_first_process_logs(run, records):

@@ -70,6 +70,8 @@ def test_output_may_be_a_part_of_a_larger_tensor() -> None:
     grouping = group(torch.tensor([1, 0, 1]))
     assert grouping is not None
     add_lora(whole[:, 1:8], x, a, b, grouping)
-    torch.testing.assert_close(whole[:, 1:8], _one_by_one(torch.zeros(3, 7, dtype=torch.float64), x, a, b, [1, 0, 1]))
+    torch.testing.assert_close(
+        whole[:, 1:8], _one_by_one(torch.zeros(3, 7, dtype=torch.float64), x, a, b, [1, 0, 1])
+    )
     assert not whole[:, 0].any()
     assert not whole[:, 8:].any()

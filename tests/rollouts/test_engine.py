@@ -35,7 +35,9 @@ class Recorder(ScriptedEngine):
         return super()._sample(requests, on_progress)
 
 
-def _request(prompt: Sequence[int], member: str | None = None, seed: int = 0, count: int = 1) -> GenerationRequest:
+def _request(
+    prompt: Sequence[int], member: str | None = None, seed: int = 0, count: int = 1
+) -> GenerationRequest:
     return GenerationRequest(tuple(prompt), member, count, 64, 1.0, seed)
 
 

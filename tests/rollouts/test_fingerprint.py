@@ -12,7 +12,11 @@ from populora.rollouts.fingerprint import as_served, fingerprint, module_path
 def _factors(dtype: torch.dtype = torch.float32) -> list[tuple[str, Tensor, Tensor]]:
     generator = torch.Generator().manual_seed(0)
     return [
-        (name, torch.randn(2, 3, generator=generator).to(dtype), torch.randn(5, 2, generator=generator).to(dtype))
+        (
+            name,
+            torch.randn(2, 3, generator=generator).to(dtype),
+            torch.randn(5, 2, generator=generator).to(dtype),
+        )
         for name in ("model.layers.0.q_proj", "model.layers.1.q_proj")
     ]
 

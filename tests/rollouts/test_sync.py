@@ -92,7 +92,9 @@ def test_each_version_has_its_own_folder_and_old_ones_go(
     assert not old.exists()
 
 
-def test_an_engine_with_other_weights_is_found_out(tiny_base: Path, bank: AdapterBank, tmp_path: Path) -> None:
+def test_an_engine_with_other_weights_is_found_out(
+    tiny_base: Path, bank: AdapterBank, tmp_path: Path
+) -> None:
     stale = _started(Stale(EngineConfig(name="scripted")), tiny_base)
     sync = AdapterSync(stale, DTYPE, tmp_path)
     kept = tmp_path / "kept"

@@ -86,7 +86,9 @@ def test_a_rank_beyond_vllm_is_refused() -> None:
         allowed_rank(513)
 
 
-def test_without_vllm_the_error_says_what_to_install(tiny_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_vllm_the_error_says_what_to_install(
+    tiny_base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(EngineError, match=r"populora-trainer\[cpu\].*populora-trainer\[cuda\]"):
         VLLMEngine(EngineConfig()).start(EngineBase(tiny_base, torch.float32, 4, 1, 64))
@@ -117,7 +119,9 @@ def test_a_mixed_batch_gives_what_each_gives_alone(stage: Stage) -> None:
 
 @pytest.mark.engine
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
-def test_logprobs_are_those_of_transformers_with_peft(stage: Stage, tiny_base: Path, temperature: float) -> None:
+def test_logprobs_are_those_of_transformers_with_peft(
+    stage: Stage, tiny_base: Path, temperature: float
+) -> None:
     requests = _requests(NAMES, temperature)
     for request, [completion] in zip(requests, stage.engine.generate(requests), strict=True):
         model = AutoModelForCausalLM.from_pretrained(tiny_base, dtype=torch.float32)
@@ -203,7 +207,9 @@ def test_killed_while_generating_it_restarts_and_repeats_itself(stage: Stage) ->
             if "vllm_server" in " ".join(child.cmdline()):
                 child.send_signal(signal.SIGKILL)
 
-    with pytest.raises(EngineError, match=r"failed with \d+ of 48 responses generated: .*killed from outside"):
+    with pytest.raises(
+        EngineError, match=r"failed with \d+ of 48 responses generated: .*killed from outside"
+    ):
         stage.engine.generate(requests, kill)
     with pytest.raises(EngineError, match="not running"):
         stage.engine.generate(requests)

@@ -35,7 +35,7 @@ def _joint(x: torch.Tensor, *layers: Any) -> torch.Tensor:
 def _attention(x: torch.Tensor, layer: Any, cosines: torch.Tensor, sines: torch.Tensor) -> torch.Tensor:
     rows, length, width = x.shape
     joint = _joint(x, layer.q_proj, layer.k_proj, layer.v_proj)
-    rotated, value = joint.split((2 * width, width), -1)
+    rotated, value = joint[..., : 2 * width], joint[..., 2 * width :]
     left, right = rotated.view(rows, length, -1, HEAD).chunk(2, -1)
     rotated = torch.cat((left * cosines - right * sines, right * cosines + left * sines), -1)
     query, key = rotated.transpose(1, 2).chunk(2, 1)
@@ -48,7 +48,8 @@ def _rest(hidden: torch.Tensor, mixed: torch.Tensor, layer: Any) -> torch.Tensor
     hidden = hidden + layer.self_attn.o_proj(mixed)
     x = _norm(hidden, layer.post_attention_layernorm)
     gate, up = _joint(x, layer.mlp.gate_proj, layer.mlp.up_proj).chunk(2, -1)
-    return hidden + layer.mlp.down_proj(functional.silu(gate) * up)
+    added: torch.Tensor = layer.mlp.down_proj(functional.silu(gate) * up)
+    return hidden + added
 
 
 def response_loss(model: Any, length: int = 1024) -> Loss:

@@ -56,7 +56,7 @@ def group(slots: Tensor) -> Grouping | None:
         slots: (tokens,) slot of each token's adapter, −1 for none.
     """
     order = slots.argsort(stable=True)
-    used, counts = slots.unique(return_counts=True)
+    used, counts = torch.unique(slots, return_counts=True)
     bare = None
     if used[0] < 0:
         bare, order = order[: counts[0]], order[counts[0] :]

@@ -37,7 +37,7 @@ def fingerprint(factors: Iterable[tuple[str, Tensor, Tensor]]) -> str:
     for module, a, b in sorted(factors, key=lambda item: item[0]):
         for tensor in (a, b):
             digest.update(f"{module} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy())
+            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -105,8 +105,8 @@ class ScriptedEngine(Engine):
         kept = tuple(written[: request.max_tokens])
         if len(kept) < len(written):
             text = self._tokenizer.decode(kept, skip_special_tokens=True)
-        reason = "stop" if len(kept) == len(written) else "length"
-        return Completion(kept, (LOGPROB,) * len(kept), text, reason)
+        whole = len(kept) == len(written)
+        return Completion(kept, (LOGPROB,) * len(kept), text, "stop" if whole else "length")
 
 
 engines.register("scripted")(ScriptedEngine)
