@@ -32,8 +32,8 @@ class Grouping:
 
     slots: Tensor
     """(tiles,) adapter of each tile."""
-    span: slice | None
-    """The slots, where each in a row of neighbours has one tile."""
+    first: int | None
+    """First slot, where each of a row of neighbours has one tile; then no matrix needs copying."""
     rows: Tensor
     """(tiles · height,) token of each row; rows that fill up a tile repeat some token."""
     places: Tensor
@@ -41,10 +41,11 @@ class Grouping:
     bare: Tensor | None
     """Tokens without adapter; None when all have one."""
 
-    def of_tiles(self, stack: Tensor) -> Tensor:
-        """Return the matrices (tiles, ·, ·) of the tiles, from those of all slots (slots, 1, ·, ·)."""
-        matrices = stack[:, 0]
-        return matrices.index_select(0, self.slots) if self.span is None else matrices[self.span]
+    def transposed(self, stack: Tensor) -> Tensor:
+        """Return the tiles' matrices (tiles, n, m), from those of all slots (slots, 1, m, n)."""
+        if self.first is None:
+            return stack.index_select(0, self.slots).squeeze(1).mT
+        return stack.narrow(0, self.first, len(self.slots)).squeeze(1).mT
 
 
 def group(slots: Tensor) -> Grouping | None:
@@ -75,7 +76,7 @@ def group(slots: Tensor) -> Grouping | None:
     tile_slots = used.repeat_interleave(tiles)
     first, last = int(tile_slots[0]), int(tile_slots[-1])
     neighbours = len(tile_slots) == len(used) == last - first + 1
-    return Grouping(tile_slots, slice(first, last + 1) if neighbours else None, rows, places, bare)
+    return Grouping(tile_slots, first if neighbours else None, rows, places, bare)
 
 
 def _tile_height(counts: Tensor) -> int:
@@ -100,10 +101,9 @@ def add_lora(
     tiled = x.index_select(0, grouping.rows).view(len(grouping.slots), -1, x.shape[-1])
     start = 0
     for a, b in zip(a_slots, b_slots, strict=True):
-        hidden = torch.bmm(tiled, grouping.of_tiles(a).transpose(1, 2))
-        update = torch.bmm(hidden, grouping.of_tiles(b).transpose(1, 2)).flatten(0, 1)
+        update = tiled.bmm(grouping.transposed(a)).bmm(grouping.transposed(b)).flatten(0, 1)
         update = update.index_select(0, grouping.places)
         if grouping.bare is not None:
             update.index_fill_(0, grouping.bare, 0.0)
-        y[:, start : start + update.shape[-1]] += update
-        start += update.shape[-1]
+        y.narrow(1, start, update.shape[1]).add_(update)
+        start += update.shape[1]
