@@ -41,7 +41,7 @@ def run(tiny_base: Path, tmp_path: Path) -> Run:
         "model": {
             "base": {"path": str(tiny_base), "prompts": "compact"},
             "population": {"teachers": 2, "students": 2},
-            "adapter": {"rank": 4, "alpha": 8},
+            "adapter": {"rank": 8, "alpha": 16},
             "learning": {"learning_rate": 1e-3},
         },
         "data": {

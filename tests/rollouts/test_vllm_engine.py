@@ -39,13 +39,17 @@ class Stage:
     shared: set[Path]
 
 
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
 @pytest.fixture(scope="module")
 def stage(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     base = AutoModelForCausalLM.from_pretrained(tiny_base, dtype=torch.float32)
     bank = AdapterBank(base, [m.name for m in MEMBERS], AdapterConfig(rank=24, alpha=36.0), seed=0)
     for member in MEMBERS:
         _train(bank, member.name, seed=len(member.name) + int(member.name[-1]))
-    environment, shared = dict(os.environ), set(SHARED_MEMORY.iterdir())
+    environment, shared = _environment(), set(SHARED_MEMORY.iterdir())
     engine = VLLMEngine(EngineConfig(max_sequences=24, memory_gib=0.1, start_timeout=1800))
     engine.start(EngineBase(tiny_base, torch.float32, rank=24, live_adapters=3, needed_len=LONGEST))
     sync = AdapterSync(engine, torch.float32, tmp_path_factory.mktemp("adapters"))
@@ -101,7 +105,7 @@ def test_an_engine_that_is_not_running_says_so() -> None:
 
 @pytest.mark.engine
 def test_the_trainer_is_left_alone(stage: Stage) -> None:
-    assert dict(os.environ) == stage.environment
+    assert _environment() == stage.environment
     assert "vllm" not in sys.modules
     assert stage.engine.max_model_len == LONGEST
 
