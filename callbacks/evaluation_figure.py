@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
+_LEAST_TOP = 10.0
+"""Least percentage that the axis reaches, so that scores near zero do not look large."""
+
 
 def evaluation_figure(scores: Sequence[Scores]) -> "Figure":
     """Draw a panel for each task, with a curve for each member, their mean, and the base as a dashed line."""
@@ -22,7 +25,7 @@ def evaluation_figure(scores: Sequence[Scores]) -> "Figure":
     for axes, task in zip(panels, tasks, strict=True):
         handles = _draw_panel(axes, scores, task)
     panels[0].set_ylabel("correct answers (%)")
-    panels[0].set_ylim(bottom=0)
+    panels[0].set_ylim(0, max(_LEAST_TOP, panels[0].get_ylim()[1]))
     legend_outside(figure, handles)
     return figure
 
