@@ -82,12 +82,13 @@ class Router:
                 f"a linear module {layer.in_features} → {layer.out_features} sees {len(output)} rows of a batch "
                 f"of {self._segments[-1].stop}; leave it out of model.adapter.target_modules"
             )
+        sizes = [segment.stop - segment.start for segment in self._segments]
         parts = []
-        for segment in self._segments:
-            part = output[segment.start : segment.stop]
+        for segment, part, x in zip(
+            self._segments, torch.split(output, sizes), torch.split(inputs[0], sizes), strict=True
+        ):
             if segment.adapter is not None:
                 a, b = layer.lora_A[segment.adapter].weight, layer.lora_B[segment.adapter].weight
-                x = inputs[0][segment.start : segment.stop].to(a.dtype)
-                part = (part + linear(linear(x, a), b) * self._scaling).to(output.dtype)
+                part = (part + linear(linear(x.to(a.dtype), a), b) * self._scaling).to(output.dtype)
             parts.append(part)
         return parts[0] if len(parts) == 1 else torch.cat(parts)

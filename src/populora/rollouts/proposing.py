@@ -118,6 +118,8 @@ class Proposer:
         authors = [ask.teacher for ask, completions in zip(asks, written, strict=True) for _ in completions]
         drafts = [
             self._tasks[ask.task].read_proposal(completion.text, ask.references)
+            if completion.finish_reason == "stop"
+            else None
             for ask, completions in zip(asks, written, strict=True)
             for completion in completions
         ]

@@ -96,12 +96,18 @@ class Solver:
     def _encode(self, problem: Problem) -> tuple[int, ...]:
         return tuple(self._prompts.encode(self._tasks[problem.task].solve(self._prompts, problem)))
 
+    def _read(self, problem: Problem, completion: Completion) -> str | None:
+        """A response cut short is malformed, whatever it holds."""
+        if completion.finish_reason == "length":
+            return None
+        return self._tasks[problem.task].read_answer(completion.text)
+
     def _grade(
         self, questions: Sequence[Question], answered: Sequence[Sequence[Completion]]
     ) -> Sequence[Verdict]:
         return self._verifier.grade(
             [
-                (question.problem, self._tasks[question.problem.task].read_answer(completion.text))
+                (question.problem, self._read(question.problem, completion))
                 for question, completions in zip(questions, answered, strict=True)
                 for completion in completions
             ]
