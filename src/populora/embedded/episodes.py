@@ -18,12 +18,12 @@ Role = Literal["propose", "solve"]
 INDUCTION_INPUTS = 10
 SHOWN_PAIRS = 5
 MIXTURE: dict[tuple[Role, Task], float] = {
-    ("solve", "deduction"): 0.42,
-    ("solve", "abduction"): 0.21,
+    ("solve", "deduction"): 0.40,
+    ("solve", "abduction"): 0.20,
     ("solve", "induction"): 0.20,
     ("propose", "deduction"): 0.06,
     ("propose", "abduction"): 0.06,
-    ("propose", "induction"): 0.05,
+    ("propose", "induction"): 0.08,
 }
 _REFERENCE_WEIGHTS = (0.5, 0.25, 0.15, 0.1)
 

@@ -2,9 +2,10 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import Formatter
 from typing import Any
 
 from populora.embedded.ops import LETTERS, OPS, OPS_WITH, Kind, Op
@@ -13,6 +14,7 @@ from populora.embedded.tracing import Trace, live_before, run
 
 MAX_STEPS = 8
 STEP_WEIGHTS = (0.26, 0.22, 0.16, 0.12, 0.09, 0.06, 0.05, 0.04)
+_CONSTANTS = frozenset("nabkmlu")
 _FRESH = ("y", "z", "w")
 _SECOND_SHARE = 0.25
 _RETURN_SHARE = 0.4
@@ -28,7 +30,7 @@ class Program:
         params: Parameter names.
         kinds: Their types.
         body: Top-level statements without indentation; the last is a return.
-        hints: A word for each statement that counts as a step.
+        hints: A word and the constants of each statement that counts as a step.
     """
 
     params: tuple[str, ...]
@@ -50,7 +52,7 @@ class Program:
 
     @property
     def message(self) -> str:
-        """The kinds of the operations, in order, without their constants."""
+        """The kinds of the operations, in order, with their constants."""
         return ", ".join(self.hints)
 
     @property
@@ -153,7 +155,7 @@ class _Builder:
             "u": other,
         }
         self.body += [code.format(**fields) for code in op.codes]
-        self.hints += op.hints
+        self.hints += [_hint(word, code, fields) for word, code in zip(op.hints, op.codes, strict=True)]
         self.kind = op.out
         if op.moves:
             self.current = str(fields["t"])
@@ -166,6 +168,11 @@ class _Builder:
         else:
             self.body.append(f"return {self.current}")
         return Program(self.params, self.kinds, tuple(self.body), tuple(self.hints))
+
+
+def _hint(word: str, code: str, fields: Mapping[str, object]) -> str:
+    used = dict.fromkeys(name for _, name, _, _ in Formatter().parse(code) if name in _CONSTANTS)
+    return " ".join([word, *(str(fields[name]) for name in used)])
 
 
 def random_program(rng: random.Random, steps: int) -> Program:
@@ -182,7 +189,8 @@ def random_program(rng: random.Random, steps: int) -> Program:
 def sample(rng: random.Random, steps: int, inputs: int, held_out: bool = False) -> Sample:
     """Draws a program of one side of the split with ``inputs`` different inputs.
 
-    It uses all its arguments, all values along every run are small, and no output dominates.
+    It uses all its arguments, all values along every run are small, and no output dominates. Inputs come in ascending
+    order, short ones first, which lets a proposer avoid repeating one.
     """
     while True:
         program = random_program(rng, steps)
@@ -191,8 +199,13 @@ def sample(rng: random.Random, steps: int, inputs: int, held_out: bool = False) 
         found = _inputs(rng, program, max(inputs, _TRIED_INPUTS))
         if found is None or _dominated([trace.result for _, trace in found]):
             continue
-        kept = found[:inputs]
+        kept = sorted(found[:inputs], key=_size)
         return Sample(program, tuple(v for v, _ in kept), tuple(t for _, t in kept))
+
+
+def _size(run: tuple[tuple[Any, ...], Trace]) -> list[Any]:
+    values, _ = run
+    return [value if isinstance(value, int) else (len(value), value) for value in values]
 
 
 def _dominated(outputs: Sequence[Any]) -> bool:
