@@ -5,6 +5,7 @@ PopuLoRAError
 ├── EngineError        the inference engine cannot start, died, or answered wrongly
 │   └── AdapterSyncError   the engine does not hold the adapter it was given
 ├── VerifierError      the sandbox itself failed (a failing program is data, not an error)
+├── DataError          a benchmark's data are missing or damaged
 └── CheckpointError    a checkpoint cannot be written, read, or does not fit this run
 """
 
@@ -27,6 +28,10 @@ class AdapterSyncError(EngineError):
 
 class VerifierError(PopuLoRAError, RuntimeError):
     """The sandbox itself failed; a failing program is an outcome, never this error."""
+
+
+class DataError(PopuLoRAError, RuntimeError):
+    """A benchmark's data are missing or damaged; the message says where they were looked for."""
 
 
 class CheckpointError(PopuLoRAError, RuntimeError):
