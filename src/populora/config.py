@@ -191,16 +191,25 @@ class EngineConfig:
     """`vllm`, `scripted` (tests), or a dotted path to an engine class."""
     max_model_len: int | None = None
     """Longest prompt plus response in tokens; none: as far as the base goes, at most what a rollout needs."""
+    processes: int | None = None
+    """Engines that share a batch, each in a process with the whole base; none: one a core on a CPU, at most 4, and
+    one on an accelerator."""
     max_sequences: int = 256
-    """Sequences decoded at once."""
+    """Sequences each process decodes at once."""
     memory_gib: float = 1.0
-    """Key-value cache on a CPU, GiB."""
+    """Key-value cache of a process on a CPU, GiB."""
     gpu_memory_utilization: float = 0.4
     """Share of an accelerator's memory for the engine (weights and key-value cache)."""
     start_timeout: float = 600.0
     """Seconds the engine may take to start."""
     request_timeout: float = 1800.0
     """Seconds one generation may take before the engine counts as hung."""
+
+    def __post_init__(self) -> None:
+        _require(
+            self.processes is None or self.processes >= 1,
+            f"data.engine.processes must be at least 1 or null, got {self.processes}",
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from populora.errors import EngineError
-from populora.rollouts.process import EngineProcess
+from populora.rollouts.process import Call, EngineProcess, call_each
 
 SERVED = """
 import os, subprocess, sys, time
@@ -39,13 +39,25 @@ serve(Served(), int(sys.argv[1]))
 """
 
 
+def _start(folder: Path) -> EngineProcess:
+    (folder / "served_here.py").write_text(SERVED)
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return EngineProcess("served_here", {**os.environ, "PYTHONPATH": path, "ONLY_THERE": "yes"})
+
+
 @pytest.fixture
 def process(tmp_path: Path) -> Iterator[EngineProcess]:
-    (tmp_path / "served_here.py").write_text(SERVED)
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    started = EngineProcess("served_here", {**os.environ, "PYTHONPATH": path, "ONLY_THERE": "yes"})
+    started = _start(tmp_path)
     yield started
     started.kill()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[tuple[EngineProcess, EngineProcess]]:
+    started = _start(tmp_path), _start(tmp_path)
+    yield started
+    for each in started:
+        each.kill()
 
 
 def _gone(pid: int) -> bool:
@@ -113,3 +125,24 @@ def test_nothing_outlives_the_end(process: EngineProcess, end: Callable[[EngineP
     end(process)
     assert _gone(process.pid)
     assert _gone(child)
+
+
+def test_calls_run_side_by_side_and_answer_in_order(pair: tuple[EngineProcess, EngineProcess]) -> None:
+    told: list[tuple[int, int]] = []
+    calls = [Call("count", (3,)), Call("count", (50,))]
+    assert call_each(pair, calls, 60, lambda *each: told.append(each)) == ["counted", "counted"]
+    assert told[-1] == (53, 53)
+    assert [done for done, _ in told] == list(range(1, 54))
+    assert call_each(pair, [Call("add", (1, 2)), Call("add", ("a", "b"))], 60) == [3, "ab"]
+
+
+def test_one_failure_is_reported_when_all_have_answered(pair: tuple[EngineProcess, EngineProcess]) -> None:
+    with pytest.raises(EngineError, match="no such thing"):
+        call_each(pair, [Call("fail", ()), Call("add", (1, 2))], 60)
+    assert call_each(pair, [Call("add", (i, 1)) for i in range(2)], 60) == [1, 2]
+
+
+def test_one_death_ends_the_others(pair: tuple[EngineProcess, EngineProcess]) -> None:
+    with pytest.raises(EngineError, match="last words"):
+        call_each(pair, [Call("die", ()), Call("hang", ())], 60)
+    assert all(_gone(each.pid) for each in pair)

@@ -19,7 +19,7 @@ from populora.population.bank import AdapterBank
 from populora.records import Completion, Member, Role
 from populora.rollouts.engine import EngineBase, GenerationRequest
 from populora.rollouts.sync import AdapterSync
-from populora.rollouts.vllm_engine import VLLMEngine, allowed_rank
+from populora.rollouts.vllm_engine import VLLMEngine, _shares, allowed_rank
 
 MEMBERS = tuple(Member(name, Role.STUDENT) for name in ("teacher-0", "student-0", "student-1"))
 NAMES: tuple[str | None, ...] = (None, *(member.name for member in MEMBERS))
@@ -50,7 +50,7 @@ def stage(tiny_base: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     for member in MEMBERS:
         _train(bank, member.name, seed=len(member.name) + int(member.name[-1]))
     environment, shared = _environment(), set(SHARED_MEMORY.iterdir())
-    engine = VLLMEngine(EngineConfig(max_sequences=24, memory_gib=0.1, start_timeout=1800))
+    engine = VLLMEngine(EngineConfig(processes=2, max_sequences=24, memory_gib=0.1, start_timeout=1800))
     engine.start(EngineBase(tiny_base, torch.float32, rank=24, live_adapters=3, needed_len=LONGEST))
     sync = AdapterSync(engine, torch.float32, tmp_path_factory.mktemp("adapters"))
     sync(bank, MEMBERS)
@@ -83,6 +83,27 @@ def _tokens(completions: Sequence[tuple[Completion, ...]]) -> list[tuple[tuple[i
 @pytest.mark.parametrize(("rank", "allowed"), [(1, 1), (2, 8), (24, 32), (257, 320), (512, 512)])
 def test_ranks_are_rounded_up_to_those_vllm_takes(rank: int, allowed: int) -> None:
     assert allowed_rank(rank) == allowed
+
+
+@pytest.mark.parametrize(
+    ("counts", "parts", "expected"),
+    [
+        ([8, 8, 8, 8], 2, [[8, 8], [8, 8]]),
+        ([8, 8, 8, 8], 1, [[8, 8, 8, 8]]),
+        ([1, 1, 1, 9], 2, [[1, 1, 1], [9]]),
+        ([9, 1, 1, 1], 2, [[9], [1, 1, 1]]),
+        ([4] * 7, 3, [[4, 4], [4, 4, 4], [4, 4]]),
+        ([5], 3, [[], [5], []]),
+        ([], 2, [[], []]),
+    ],
+)
+def test_batches_are_cut_into_equal_consecutive_parts(
+    counts: list[int], parts: int, expected: list[list[int]]
+) -> None:
+    requests = [GenerationRequest((1,), None, count, 8, 1.0, seed=i) for i, count in enumerate(counts)]
+    shares = _shares(requests, parts)
+    assert [[request.count for request in share] for share in shares] == expected
+    assert [request for share in shares for request in share] == requests
 
 
 def test_a_rank_beyond_vllm_is_refused() -> None:
@@ -142,6 +163,7 @@ def test_logprobs_are_those_of_transformers_with_peft(
 @pytest.mark.engine
 def test_the_engine_holds_what_the_trainer_has(stage: Stage) -> None:
     before = {member.name: stage.engine.fingerprint(member.name) for member in MEMBERS}
+    assert len(stage.engine._call("fingerprint", stage.engine._numbers["student-0"])) == 2
     assert before == {m.name: stage.bank.fingerprint(m.name, torch.float32) for m in MEMBERS}
     assert len(set(before.values())) == len(MEMBERS)
 
@@ -251,6 +273,6 @@ def _is_server_of_this_process(process: psutil.Process) -> bool:
 
 @pytest.mark.engine
 def test_a_cache_that_does_not_fit_is_explained(tiny_base: Path) -> None:
-    engine = VLLMEngine(EngineConfig(memory_gib=1e5, start_timeout=1800))
+    engine = VLLMEngine(EngineConfig(processes=1, memory_gib=1e5, start_timeout=1800))
     with pytest.raises(EngineError, match=r"does not start.*data\.engine\.memory_gib"):
         engine.start(EngineBase(tiny_base, torch.float32, rank=8, live_adapters=1, needed_len=64))

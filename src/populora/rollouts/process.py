@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 import psutil
@@ -74,7 +74,8 @@ class EngineProcess:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
-        self._connection = Connection(ours.detach())
+        self.connection = Connection(ours.detach())
+        """What its answers arrive on."""
 
     @property
     def pid(self) -> int:
@@ -91,32 +92,38 @@ class EngineProcess:
         """Call a method of the served object and return its result.
 
         Raises:
-            EngineError: the method raised, the process died, or ``timeout`` seconds have passed. In the last two
-                cases the process is gone afterwards, as it is when the call is interrupted.
+            EngineError: as :func:`call_each`.
         """
-        if self._connection.closed:
+        [result] = call_each([self], [Call(method, arguments)], timeout, on_progress)
+        return result
+
+    def send(self, call: Call) -> None:
+        """Start a call.
+
+        Raises:
+            EngineError: the process is gone.
+        """
+        if self.connection.closed:
             raise EngineError("its process is gone")
-        deadline = time.monotonic() + timeout
-        answered = False
         try:
-            self._connection.send(Call(method, arguments))
-            while self._connection.poll(max(0.0, deadline - time.monotonic())):
-                message = self._connection.recv()
-                if not isinstance(message, Progress):
-                    answered = True
-                    return _result(message)
-                if on_progress is not None:
-                    on_progress(message.done, message.total)
-            raise EngineError(f"no answer within {timeout:g} s")
+            self.connection.send(call)
+        except OSError as error:
+            raise EngineError(self._obituary()) from error
+
+    def receive(self) -> object:
+        """Wait for the next message of the present call.
+
+        Raises:
+            EngineError: the process died.
+        """
+        try:
+            return self.connection.recv()
         except (EOFError, OSError) as error:
             raise EngineError(self._obituary()) from error
-        finally:
-            if not answered:
-                self.kill()
 
     def close(self) -> None:
         """End the process, kindly at first."""
-        self._connection.close()
+        self.connection.close()
         try:
             self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
@@ -128,7 +135,7 @@ class EngineProcess:
         for process in self._family():
             process.kill()
         self._process.wait()
-        self._connection.close()
+        self.connection.close()
         self._log.close()
 
     def _family(self) -> list[psutil.Process]:
@@ -157,10 +164,54 @@ class EngineProcess:
         )
 
 
-def _result(message: object) -> object:
-    if isinstance(message, Failure):
-        raise EngineError(message.message)
-    return message
+def call_each(
+    processes: Sequence[EngineProcess],
+    calls: Sequence[Call],
+    timeout: float,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> list[Any]:
+    """Make one call in each process, all at the same time, and return the results in order.
+
+    Args:
+        processes: Processes that are idle.
+        calls: One for each.
+        timeout: Seconds that all may take together.
+        on_progress: Told the sums over the processes.
+
+    Raises:
+        EngineError: a method raised, a process died, or ``timeout`` seconds have passed. In the last two cases the
+            processes that have not answered are gone afterwards, as they are when the call is interrupted.
+    """
+    deadline = time.monotonic() + timeout
+    waiting: dict[object, int] = {process.connection: i for i, process in enumerate(processes)}
+    progress = [Progress(0, 0)] * len(calls)
+    results: list[Any] = [None] * len(calls)
+    try:
+        for process, call in zip(processes, calls, strict=True):
+            process.send(call)
+        while waiting:
+            ready = wait(
+                tuple(each.connection for each in processes if each.connection in waiting),
+                max(0.0, deadline - time.monotonic()),
+            )
+            if not ready:
+                raise EngineError(f"no answer within {timeout:g} s")
+            for index in sorted(waiting[connection] for connection in ready):
+                message = processes[index].receive()
+                if isinstance(message, Progress):
+                    progress[index] = message
+                    if on_progress is not None:
+                        on_progress(sum(p.done for p in progress), sum(p.total for p in progress))
+                else:
+                    results[index] = message
+                    del waiting[processes[index].connection]
+    finally:
+        for index in waiting.values():
+            processes[index].kill()
+    failure = next((result for result in results if isinstance(result, Failure)), None)
+    if failure is not None:
+        raise EngineError(failure.message)
+    return results
 
 
 def serve(target: object, descriptor: int) -> None:

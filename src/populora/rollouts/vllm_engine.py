@@ -25,13 +25,15 @@ from populora.rollouts.engine import (
     engines,
     model_len,
 )
-from populora.rollouts.process import EngineProcess
+from populora.rollouts.process import Call, EngineProcess, call_each
 from populora.rollouts.vllm_server import AdapterFile, Served
 
 logger = logging.getLogger(__name__)
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Largest ranks vLLM can be told to expect."""
+_MOST_PROCESSES = 4
+"""Engines on a CPU where the config does not say; more would take memory that few machines have."""
 _CALL_TIMEOUT = 300.0
 """Seconds for calls that do not generate."""
 _ADVICE = (
@@ -49,14 +51,16 @@ _ADVICE = (
 
 @engines.register("vllm")
 class VLLMEngine(Engine):
-    """vLLM in a process of its own, with room for all adapters in one batch.
+    """vLLM in processes of its own, with room for all adapters in one batch.
 
-    Adapters are told to it under a name that carries the version, and under a number that is never used twice.
+    On a CPU half of a step of a small model is vLLM's own work, which one thread does: engines side by side, each
+    with a part of the batch, make use of all cores. Adapters are told to them under a name that carries the version,
+    and under a number that is never used twice.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         super().__init__(config)
-        self._process: EngineProcess | None = None
+        self._processes: tuple[EngineProcess, ...] = ()
         self._served: Served | None = None
         self._numbers: dict[str, int] = {}
         self._next_number = itertools.count(1)
@@ -71,20 +75,20 @@ class VLLMEngine(Engine):
         self.max_model_len = model_len(self.config, base)
         modules = _module_names(base.path, base.target_modules)
         self._served = Served(base, self.config, self.max_model_len, allowed_rank(base.rank), modules)
-        self._start_process()
+        self._start_processes()
 
     @override
     def restart(self) -> None:
         self.close()
-        self._start_process()
+        self._start_processes()
         for adapter in self._adapters.values():
             self._load(adapter)
 
     @override
     def close(self) -> None:
-        if self._process is not None:
-            self._process.close()
-        self._process = None
+        for process in self._processes:
+            process.close()
+        self._processes = ()
 
     @override
     def sleep(self) -> None:
@@ -111,60 +115,79 @@ class VLLMEngine(Engine):
 
     @override
     def _fingerprint(self, adapter: LoadedAdapter) -> str:
-        return str(self._call("fingerprint", self._numbers[adapter.member]))
+        return " ".join(sorted(set(self._call("fingerprint", self._numbers[adapter.member]))))
 
     @override
     def _sample(
         self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None
     ) -> list[tuple[Completion, ...]]:
-        done = 0
+        done, total = 0, sum(request.count for request in requests)
 
-        def advance(now: int, total: int) -> None:
+        def advance(now: int, _: int) -> None:
             nonlocal done
             done = now
             if on_progress is not None:
                 on_progress(now, total)
 
-        numbered = [
-            (request, self._numbers[request.member] if request.member else None) for request in requests
-        ]
+        shares = _shares(requests, len(self._running))
+        calls = [Call("generate", ([(r, self._number(r)) for r in share],)) for share in shares]
         try:
-            completions: list[tuple[Completion, ...]] = self._running.call(
-                "generate", numbered, timeout=self.config.request_timeout, on_progress=advance
+            parts: list[list[tuple[Completion, ...]]] = call_each(
+                self._running, calls, self.config.request_timeout, advance
             )
         except EngineError as error:
             self.close()
-            total = sum(request.count for request in requests)
             raise EngineError(f"vLLM failed with {done} of {total} responses generated: {error}") from error
-        return completions
+        return [completions for part in parts for completions in part]
 
-    def _call(self, method: str, *arguments: object) -> Any:
+    def _number(self, request: GenerationRequest) -> int | None:
+        return None if request.member is None else self._numbers[request.member]
+
+    def _call(self, method: str, *arguments: object) -> list[Any]:
+        calls = [Call(method, arguments)] * len(self._running)
         try:
-            return self._running.call(method, *arguments, timeout=_CALL_TIMEOUT)
+            return call_each(self._running, calls, _CALL_TIMEOUT)
         except EngineError as error:
             raise EngineError(f"vLLM failed to {method.replace('_', ' ')}: {error}") from error
 
     @property
-    def _running(self) -> EngineProcess:
-        if self._process is None:
+    def _running(self) -> tuple[EngineProcess, ...]:
+        if not self._processes:
             raise EngineError("vLLM is not running; start or restart the engine")
-        return self._process
+        return self._processes
 
-    def _start_process(self) -> None:
+    def _start_processes(self) -> None:
         """Start, and once more where the first failure has no known cause."""
         for last in (False, True):
-            process = EngineProcess("populora.rollouts.vllm_server", _environment())
+            processes = tuple(
+                EngineProcess("populora.rollouts.vllm_server", environment)
+                for environment in _environments(self.config.processes)
+            )
             try:
-                process.call("start", self._served, timeout=self.config.start_timeout)
+                call_each(
+                    processes, [Call("start", (self._served,))] * len(processes), self.config.start_timeout
+                )
             except EngineError as error:
-                process.kill()
+                for process in processes:
+                    process.kill()
                 advice = _advice(str(error))
                 if last or advice:
                     raise EngineError(f"vLLM does not start: {error}{advice}") from error
                 logger.warning("vLLM did not start, trying once more: %s", error)
             else:
-                self._process = process
+                self._processes = processes
                 return
+
+
+def _shares(requests: Sequence[GenerationRequest], count: int) -> list[list[GenerationRequest]]:
+    """Cut a batch into consecutive parts of about equally many samples, so that neighbours share adapters and prompts."""
+    total = max(1, sum(request.count for request in requests))
+    shares: list[list[GenerationRequest]] = [[] for _ in range(count)]
+    before = 0
+    for request in requests:
+        shares[(2 * before + request.count) * count // (2 * total + 1)].append(request)
+        before += request.count
+    return shares
 
 
 def allowed_rank(rank: int) -> int:
@@ -189,8 +212,8 @@ def _module_names(folder: Path, target_modules: str | Sequence[str]) -> tuple[st
     return tuple(sorted({path.rpartition(".")[2] for path in target_paths(skeleton, targets)}))
 
 
-def _environment() -> dict[str, str]:
-    """Variables of vLLM's process: the user's own, quiet where they say nothing."""
+def _environments(processes: int | None) -> list[dict[str, str]]:
+    """Variables of vLLM's processes: the user's own, quiet where they say nothing, and cores shared out on a CPU."""
     quiet = {
         "VLLM_LOGGING_LEVEL": "ERROR",
         "VLLM_NO_USAGE_STATS": "1",
@@ -198,7 +221,12 @@ def _environment() -> dict[str, str]:
         "PYTHONWARNINGS": "ignore",
     }
     own = {name: value for name, value in os.environ.items() if name != "VLLM_CPU_KVCACHE_SPACE"}
-    return quiet | own
+    if torch.cuda.is_available():
+        return [quiet | own] * (processes or 1)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = processes or min(cores, _MOST_PROCESSES)
+    threads = {"OMP_NUM_THREADS": str(max(1, cores // count)), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    return [quiet | threads | own] * count
 
 
 def _advice(message: str) -> str:
