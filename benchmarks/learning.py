@@ -2,8 +2,10 @@
 
     python benchmarks/learning.py --seeds 0 1 2 --iterations 60
 
-Runs ``configs/quickstart.yaml`` once for each seed and prints a table; every number comes from the run's own
-callbacks. Difficulty is the share of a teacher's newest problems that the base, which every student was at first, fails.
+Runs ``configs/quickstart.yaml`` under ``benchmarks/learning.yaml`` once for each seed and prints a table; every number
+comes from the run's own callbacks. A score is over 240 answers to held-out deduction problems, the same for all (standard
+error about 3 points). Difficulty is the share of a teacher's newest problems that the base, which every student was at
+first, fails.
 """
 
 import argparse
@@ -16,7 +18,10 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from populora.cli import main as populora
 
-CONFIG = Path(__file__).parent.parent / "configs" / "quickstart.yaml"
+CONFIGS = (
+    Path(__file__).parent.parent / "configs" / "quickstart.yaml",
+    Path(__file__).with_suffix(".yaml"),
+)
 logger = logging.getLogger(__name__)
 
 
@@ -45,7 +50,7 @@ def run(seed: int, iterations: int, root: Path) -> Result:
     status = populora(
         [
             "fit",
-            f"--config={CONFIG}",
+            *(f"--config={path}" for path in CONFIGS),
             f"--seed_everything={seed}",
             f"--data.iterations={iterations}",
             f"--trainer.default_root_dir={folder}",

@@ -4,10 +4,16 @@ The docstring under a field is its help text. Fields marked [D] are decisions wh
 (arXiv 2605.16727) is silent; the value is our default.
 """
 
+import os
 from dataclasses import dataclass, field
 from typing import Literal
 
 from populora.errors import ConfigError
+
+
+def cores() -> int:
+    """Return the number of cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _require(condition: bool, message: str) -> None:
@@ -210,6 +216,10 @@ class EngineConfig:
             self.processes is None or self.processes >= 1,
             f"data.engine.processes must be at least 1 or null, got {self.processes}",
         )
+
+    def process_count(self, accelerated: bool) -> int:
+        """Return ``processes``, or what stands for none."""
+        return self.processes or (1 if accelerated else min(cores(), 4))
 
 
 @dataclass(frozen=True)

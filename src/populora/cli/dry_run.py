@@ -78,16 +78,22 @@ def _memory_rows(settings: Settings, shape: BaseShape) -> Iterator[Row]:
     if dtype == "auto":
         dtype = "bfloat16" if accelerated else "float32"
     width = DTYPE_BYTES[dtype]
-    yield "base in memory", _bytes(2 * shape.parameters * width), f"{dtype}, once each in trainer and engine"
-    yield "adapters", _bytes(weights * (4 + width)), f"float32 in the trainer, {dtype} in the engine"
-    yield "gradients, optimizer", _bytes(weights * 12), "float32, two moments of AdamW"
     engine, token = settings.section(EngineConfig), shape.cached_values * width
+    engines = engine.process_count(accelerated)
+    copies = f"{dtype}, in the trainer and {engines} engine process{'es' * (engines > 1)}"
+    yield "base in memory", _bytes((1 + engines) * shape.parameters * width), copies
+    yield (
+        "adapters",
+        _bytes(weights * (4 + engines * width)),
+        f"float32 in the trainer, {dtype} in the engine",
+    )
+    yield "gradients, optimizer", _bytes(weights * 12), "float32, two moments of AdamW"
     if accelerated:
         share = f"{engine.gpu_memory_utilization:.0%} of the device less the engine's weights"
         yield "key-value cache", share, f"{_bytes(token)} a token"
     else:
-        room = int(engine.memory_gib * _GIB) // token
-        yield "key-value cache", _bytes(engine.memory_gib * _GIB), f"{room:,} tokens of {_bytes(token)}"
+        cache = engines * engine.memory_gib * _GIB
+        yield "key-value cache", _bytes(cache), f"{int(cache) // token:,} tokens of {_bytes(token)}"
 
 
 def _output_rows(root: Path) -> Iterator[Row]:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from typing_extensions import override
 
-from populora.config import EngineConfig
+from populora.config import EngineConfig, cores
 from populora.errors import ConfigError, EngineError
 from populora.population.targets import target_paths
 from populora.records import Completion
@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """Largest ranks vLLM can be told to expect."""
-_MOST_PROCESSES = 4
-"""Engines on a CPU where the config does not say; more would take memory that few machines have."""
 _CALL_TIMEOUT = 300.0
 """Seconds for calls that do not generate."""
 _ADVICE = (
@@ -161,7 +159,7 @@ class VLLMEngine(Engine):
         for last in (False, True):
             processes = tuple(
                 EngineProcess("populora.rollouts.vllm_server", environment)
-                for environment in _environments(self.config.processes)
+                for environment in _environments(self.config)
             )
             try:
                 call_each(
@@ -212,7 +210,7 @@ def _module_names(folder: Path, target_modules: str | Sequence[str]) -> tuple[st
     return tuple(sorted({path.rpartition(".")[2] for path in target_paths(skeleton, targets)}))
 
 
-def _environments(processes: int | None) -> list[dict[str, str]]:
+def _environments(config: EngineConfig) -> list[dict[str, str]]:
     """Variables of vLLM's processes: the user's own, quiet where they say nothing, and cores shared out on a CPU."""
     quiet = {
         "VLLM_LOGGING_LEVEL": "ERROR",
@@ -221,12 +219,10 @@ def _environments(processes: int | None) -> list[dict[str, str]]:
         "PYTHONWARNINGS": "ignore",
     }
     own = {name: value for name, value in os.environ.items() if name != "VLLM_CPU_KVCACHE_SPACE"}
-    if torch.cuda.is_available():
-        return [quiet | own] * (processes or 1)
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    count = processes or min(cores, _MOST_PROCESSES)
-    threads = {"OMP_NUM_THREADS": str(max(1, cores // count)), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
-    return [quiet | threads | own] * count
+    accelerated = torch.cuda.is_available()
+    count = config.process_count(accelerated)
+    threads = {"OMP_NUM_THREADS": str(max(1, cores() // count)), "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
+    return [quiet | ({} if accelerated else threads) | own] * count
 
 
 def _advice(message: str) -> str:

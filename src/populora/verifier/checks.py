@@ -2,14 +2,13 @@
 
 import asyncio
 import contextlib
-import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from populora.config import VerifierConfig
+from populora.config import VerifierConfig, cores
 from populora.records import Draft, Problem, Validation, Verdict
 from populora.tasks import tasks
 from populora.tasks.base import Trial
@@ -55,7 +54,7 @@ class Verifier:
 
     def _start(self) -> "_Running":
         if self._running is None:
-            workers = self._config.workers or len(os.sched_getaffinity(0))
+            workers = self._config.workers or cores()
             judge, checker = (ZygotePool(workers, seed, self._config.unsafe) for seed in self._seeds)
             with ExitStack() as stack:
                 stack.callback(judge.close)
