@@ -122,6 +122,11 @@ class LearningConfig:
     """Token budget, padding included, of one forward and backward pass."""
     mismatch_warning: float = 0.02
     """Mean |Δ log p| between engine and trainer above which a member is warned about."""
+    mismatch_limit: float = 0.5
+    """Mean |Δ log p| above which a member's step counts as bad."""
+    bad_steps: int = 3
+    """Bad steps of one member in a row that end the run: a mismatch above the limit, or a loss or gradient that is not
+    finite (such a step is skipped)."""
 
     def __post_init__(self) -> None:
         _require(
@@ -132,6 +137,11 @@ class LearningConfig:
         _require(
             self.importance_cap >= 1,
             f"model.learning.importance_cap must be at least 1, got {self.importance_cap}",
+        )
+        _require(self.bad_steps >= 1, f"model.learning.bad_steps must be at least 1, got {self.bad_steps}")
+        _require(
+            self.mismatch_limit > 0,
+            f"model.learning.mismatch_limit must be positive, got {self.mismatch_limit}",
         )
         _require(
             self.tokens_per_micro_batch >= 1,
@@ -248,7 +258,7 @@ class VerifierConfig:
     )  # fmt: skip
     """Modules a program may not import."""
     unsafe: bool = False
-    """Run programs under resource limits alone, where the kernel has no seccomp: only for models you trust."""
+    """Do without seccomp where the kernel has none, rather than refuse to run: only for models you trust."""
 
     def __post_init__(self) -> None:
         _require(

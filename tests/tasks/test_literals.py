@@ -1,5 +1,6 @@
 import ast
 import math
+from decimal import Context, Decimal
 from typing import Any
 
 import pytest
@@ -56,6 +57,22 @@ def test_canonical_agrees_exactly_when_values_and_types_do(left: Any, right: Any
     assert (canonical(repr(left)) == canonical(repr(right))) == same(left, right)
 
 
+@given(st.decimals(allow_nan=False, allow_infinity=False), st.decimals(allow_nan=False, allow_infinity=False))
+def test_decimals_have_one_text_exactly_when_they_are_equal(left: Decimal, right: Decimal) -> None:
+    for number in (right, left * Decimal("1.000"), left.normalize(Context(prec=200)), -left):
+        assert (canonical(repr(left)) == canonical(repr(number))) == (left == number)
+    assert eval(str(canonical(repr(left)))) == left
+
+
+@pytest.mark.parametrize(
+    "kind", ["Counter", "OrderedDict", "deque", "Decimal", "Fraction", "frozenset", "defaultdict"]
+)
+def test_inputs_have_plain_types(kind: str) -> None:
+    text = {"Decimal": "Decimal('1')", "Fraction": "Fraction(1, 2)"}.get(kind, f"{kind}()")
+    assert canonical(text) is not None
+    assert arguments(text) is None
+
+
 @given(st.lists(values, min_size=1, max_size=4))
 def test_arguments_are_what_a_call_would_receive(given_values: list[Any]) -> None:
     text = ", ".join(map(repr, given_values))
@@ -105,7 +122,9 @@ def test_hostile_text_is_no_literal(text: str) -> None:
     "text",
     [
         "", "  \n", "x", "1; 2", "10**10", "1 + 1", "nan", "inf", "1e999", "-1e999", "[1e999]", "1j", "1+2j", "...",
-        "[]()", "{[]: 1}", "{{}}", "f'{1}'", "lambda: 1", "[x for x in [1]]", "set([1])", "frozenset()", "{**{}}",
+        "[]()", "{[]: 1}", "{{}}", "f'{1}'", "lambda: 1", "[x for x in [1]]", "set([1])", "{**{}}",
+        "Decimal('nan')", "Decimal(1.5)", "Decimal('x')", "Fraction(1, 0)", "Fraction('1/2')", "Counter([1])", "Counter(a=1)",
+        "Counter(Counter())", "{Counter()}", "Counter", "collections.Counter()", "OrderedDict([1])", "date(2020, 1, 1)",
     ],
 )  # fmt: skip
 def test_what_is_no_literal(text: str) -> None:
@@ -116,6 +135,18 @@ def test_what_is_no_literal(text: str) -> None:
     ("text", "expected"),
     [
         (" [1,2 ,\n3] # done", "[1, 2, 3]"),
+        ("Counter({'b': 1, 'a': 2})", "Counter({'a': 2, 'b': 1})"),
+        ("Counter()", "Counter({})"),
+        ("OrderedDict([('b', 1), ('a', 2)])", "OrderedDict({'b': 1, 'a': 2})"),
+        ("OrderedDict({'b': 1, 'a': 2})", "OrderedDict({'b': 1, 'a': 2})"),
+        ("defaultdict(int, {2: 1, 1: 1})", "defaultdict(None, {1: 1, 2: 1})"),
+        ("deque([1, 2], maxlen=3)", "deque([1, 2])"),
+        ("frozenset({2, 1})", "frozenset({1, 2})"),
+        ("frozenset()", "frozenset()"),
+        ("Fraction(2, -4)", "Fraction(-1, 2)"),
+        ("[Counter({1: [Decimal('2.0')]})]", "[Counter({1: [Decimal('2')]})]"),
+        ("Decimal('-0.00')", "Decimal('0')"),
+        ("Decimal('1E-999999')", "Decimal('1E-999999')"),
         ('"it\'s"', '"it\'s"'),
         ("'a' 'b'", "'ab'"),
         ("0x1F", "31"),

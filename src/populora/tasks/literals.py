@@ -1,11 +1,33 @@
 """Python literals in canonical text: what inputs, outputs and answers are compared as.
 
-A literal is None, a bool, int, float, str or bytes, or a list, tuple, set or dict of literals. Complex numbers,
-nan, inf and Ellipsis are none. Text is parsed, never evaluated.
+=============================================  ======================================================
+result of a program                            canonical text
+=============================================  ======================================================
+``None``, ``bool``, ``int``, ``str``, bytes``  as Python writes them
+finite ``float``                               as Python writes it, -0.0 as ``0.0``
+``list``, ``tuple``                            ``[1, 2]``, ``(1,)``
+``set``, ``frozenset``                         ``{1, 2}``, ``set()``, ``frozenset({1, 2})``; elements sorted
+``dict``, ``Counter``                          ``{'a': 1}``, ``Counter({'a': 1})``; keys sorted
+``defaultdict``                                ``defaultdict(None, {'a': 1})``; keys sorted, the factory dropped
+``OrderedDict``                                ``OrderedDict({'b': 1, 'a': 2})``; its order counts
+``deque``                                      ``deque([1, 2])``, its bound dropped
+finite ``Decimal``                             ``Decimal('1.5')``, without zeros at its end
+``Fraction``                                   ``Fraction(1, 2)``, reduced
+=============================================  ======================================================
+
+Nothing else is accepted, and a subclass is something else: nan, inf, complex numbers, ranges, iterators, views.
+What Python writes of the same values, ``OrderedDict([('b', 1)])`` or ``deque([1], maxlen=2)``, is read too. Inputs have
+the plain types of the first four rows and ``dict``. Text is parsed, never evaluated.
 """
 
 import ast
 import math
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
 
 from populora.tasks.syntax import depth, parse
 
@@ -63,30 +85,97 @@ def canonical_arguments(text: str, max_chars: int = MAX_CHARS) -> str | None:
 
 
 def _literal(node: ast.expr, max_chars: int, exact: bool) -> str | None:
-    """Text of a literal node; ``exact`` keeps what equality ignores but a program sees."""
+    """Text of a literal node; ``exact`` keeps what equality ignores but a program sees, and has plain types alone."""
     if depth(node) > MAX_DEPTH:
         return None
     try:
-        text = _render(ast.literal_eval(node), exact)
-    except (ValueError, TypeError):  # not a literal, unhashable, or an int of thousands of digits
+        text = _render(ast.literal_eval(node if exact else _Constructors().visit(node)), exact)
+    except (
+        ValueError,
+        TypeError,
+        ArithmeticError,
+    ):  # not a literal, unhashable, or an int of thousands of digits
         return None
     return text if len(text) <= max_chars else None
 
 
-def _render(value: object, exact: bool) -> str:
+class _Constructors(ast.NodeTransformer):
+    """Replaces calls of types that are written as calls by what they construct."""
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        self.generic_visit(node)
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if name not in _CONSTRUCTORS or any(keyword.arg != "maxlen" for keyword in node.keywords):
+            return node
+        construct, kinds = _CONSTRUCTORS[name]
+        arguments = [ast.literal_eval(argument) for argument in node.args[name == "defaultdict" :]]
+        if any(type(argument) not in kinds for argument in arguments):
+            raise TypeError(f"{name} of {arguments}")
+        return ast.Constant(construct(*arguments))
+
+
+_CONSTRUCTORS: dict[str, tuple[Callable[..., Any], tuple[type, ...]]] = {
+    "frozenset": (frozenset, (list, set)),
+    "deque": (deque, (list,)),
+    "Counter": (Counter, (dict,)),
+    "OrderedDict": (OrderedDict, (dict, list)),
+    "defaultdict": (partial(defaultdict, None), (dict,)),
+    "Decimal": (Decimal, (str, int)),
+    "Fraction": (Fraction, (int,)),
+}
+"""What is called for a name, and what it may be called with; a factory for missing keys is skipped."""
+
+
+_BRACKETS: dict[type, tuple[str, str]] = {
+    list: ("[", "]"),
+    tuple: ("(", ")"),
+    set: ("{", "}"),
+    frozenset: ("frozenset({", "})"),
+    deque: ("deque([", "])"),
+    dict: ("{", "}"),
+    Counter: ("Counter({", "})"),
+    OrderedDict: ("OrderedDict({", "})"),
+    defaultdict: ("defaultdict(None, {", "})"),
+}
+_UNORDERED = frozenset({set, frozenset, dict, Counter, defaultdict})
+
+
+def _render(value: Any, exact: bool) -> str:
+    kind = type(value)
+    if kind not in _BRACKETS:
+        return _render_scalar(value, exact)
+    if kind in (set, frozenset) and not value:
+        return f"{kind.__name__}()"
+    start, end = _BRACKETS[kind]
+    if isinstance(value, dict):
+        items = [f"{_render(key, exact)}: {_render(item, exact)}" for key, item in value.items()]
+    else:
+        items = [_render(item, exact) for item in value]
+    if kind in _UNORDERED and not (exact and kind is dict):
+        items.sort()
+    comma = "," if kind is tuple and len(items) == 1 else ""
+    return f"{start}{', '.join(items)}{comma}{end}"
+
+
+def _render_scalar(value: Any, exact: bool) -> str:
     match value:
         case None | bool() | int() | str() | bytes():
             return repr(value)
         case float() if math.isfinite(value):
             return repr(value if value or exact else 0.0)
-        case list():
-            return f"[{', '.join(_render(item, exact) for item in value)}]"
-        case tuple():
-            items = [_render(item, exact) for item in value]
-            return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-        case set():
-            return f"{{{', '.join(sorted(_render(item, exact) for item in value))}}}" if value else "set()"
-        case dict():
-            pairs = [(_render(key, exact), _render(item, exact)) for key, item in value.items()]
-            return f"{{{', '.join(f'{key}: {item}' for key, item in (pairs if exact else sorted(pairs)))}}}"
+        case Decimal() if value.is_finite():
+            return f"Decimal('{_shortest(value)}')"
+        case Fraction():
+            return f"Fraction({value.numerator}, {value.denominator})"
     raise ValueError(f"not a literal: {type(value).__name__}")
+
+
+def _shortest(number: Decimal) -> Decimal:
+    """Return the equal number that all equal ones share: no zeros behind the point, few written as an exponent."""
+    sign, digits, exponent = number.as_tuple()
+    significant = bytes(digits).rstrip(b"\0")
+    if not significant:
+        return Decimal(0)
+    exponent = int(exponent) + len(digits) - len(significant)
+    zeros = exponent if 0 < exponent <= 30 else 0
+    return Decimal((sign, (*significant, *(0,) * zeros), exponent - zeros))

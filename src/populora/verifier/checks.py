@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,10 +14,16 @@ from populora.records import Draft, Problem, Validation, Verdict
 from populora.tasks import tasks
 from populora.tasks.base import Trial
 from populora.tasks.literals import canonical_arguments
-from populora.tasks.screening import screen, screen_draft
+from populora.tasks.screening import BANNED_NAMES, screen, screen_draft
 from populora.verifier.background import LoopThread
+from populora.verifier.clock import SHIFT_SECONDS
 from populora.verifier.pool import ZygotePool
+from populora.verifier.protocol import Layer
 from populora.verifier.sandbox import Failure, Job, Limits, Outcome, Value
+
+logger = logging.getLogger(__name__)
+
+_BANNED_NAMES = tuple(sorted(BANNED_NAMES))
 
 
 class Verifier:
@@ -26,7 +33,8 @@ class Verifier:
 
     Args:
         config: Limits.
-        seed: Programs run with this hash seed and are checked for determinism with the next one.
+        seed: Programs run with this hash seed; they are checked for determinism with the next one, and clocks that
+            run years ahead.
 
     Example:
         >>> draft = Draft("deduction", "def f(x):\\n    return x + 1", ("41",))
@@ -55,12 +63,17 @@ class Verifier:
     def _start(self) -> "_Running":
         if self._running is None:
             workers = self._config.workers or cores()
-            judge, checker = (ZygotePool(workers, seed, self._config.unsafe) for seed in self._seeds)
+            unsafe = self._config.unsafe
+            judge, checker = (
+                ZygotePool(workers, seed, clock_shift, unsafe)
+                for seed, clock_shift in zip(self._seeds, (0, SHIFT_SECONDS), strict=True)
+            )
             with ExitStack() as stack:
                 stack.callback(judge.close)
                 stack.callback(checker.close)
                 loop = stack.enter_context(contextlib.closing(LoopThread()))
                 loop.call(_start(judge, checker))
+                _report(judge.layers)
                 self._running = _Running(judge, checker, loop, stack.pop_all())
         return self._running
 
@@ -82,7 +95,7 @@ class Verifier:
         """Screen and run drafts; the programs' own results become the expected outputs.
 
         A draft is a problem when each of its inputs gives a literal, and the same one in a second process that
-        has another hash seed and takes the inputs in reverse order.
+        has another hash seed and another clock, and takes the inputs in reverse order.
 
         Returns:
             One validation per draft, in order.
@@ -140,7 +153,7 @@ class Verifier:
         return Verdict(False, refusal) if refusal else trial
 
     def _job(self, program: str, inputs: tuple[str, ...]) -> Job:
-        return Job(program, inputs, self._limits)
+        return Job(program, inputs, self._limits, tuple(self._config.banned_modules), _BANNED_NAMES)
 
     def _run(self, jobs: Sequence[Job], again: bool = False) -> list[tuple[Outcome, ...]]:
         """Run each distinct job once."""
@@ -161,6 +174,12 @@ class _Running:
     checker: ZygotePool
     loop: LoopThread
     stack: ExitStack
+
+
+def _report(layers: Sequence[Layer]) -> None:
+    missing = [f"{layer.name} ({layer.missing})" for layer in layers if layer.missing]
+    if missing:
+        logger.info("the sandbox does without %s", "; ".join(missing))
 
 
 async def _start(*pools: ZygotePool) -> None:

@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, Iterable
 from pathlib import Path
 
 from populora.errors import VerifierError
-from populora.verifier import zygote
+from populora.verifier import protocol
 from populora.verifier.probe import HELD, probe
+from populora.verifier.protocol import Layer
 from populora.verifier.sandbox import Failure, Job, Run, read_outcomes
 
 logger = logging.getLogger(__name__)
@@ -25,7 +26,15 @@ GRACE_SECONDS = 10.0
 """Most that a zygote may take to answer once its program's wall time is over."""
 STOP_SECONDS = 2.0
 """Most that a zygote may take to end by itself."""
-_COMMAND = (sys.executable, "-s", "-S", "-P", "-X", "utf8", str(Path(zygote.__file__).resolve()))
+_COMMAND = (
+    sys.executable,
+    "-s",
+    "-S",
+    "-P",
+    "-X",
+    "utf8",
+    str(Path(__file__).resolve().with_name("boot.py")),
+)
 
 
 class ZygoteLost(VerifierError):
@@ -37,11 +46,15 @@ class Zygote:
 
     Args:
         hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
-        unsafe: Run programs without a system call filter.
+        clock_shift: Seconds by which the programs' clocks run ahead.
+        unsafe: Do without layers that are required otherwise, where the platform lacks them.
     """
 
-    def __init__(self, hash_seed: int, unsafe: bool) -> None:
+    def __init__(self, hash_seed: int, clock_shift: int, unsafe: bool) -> None:
+        self.layers: tuple[Layer, ...] = ()
+        """Isolation, once started."""
         self._unsafe = unsafe
+        self._arguments = (str(os.getpid()), "unsafe" if unsafe else "confined", str(clock_shift))
         self._environment = {"PYTHONHASHSEED": str(hash_seed), "LANG": "C.UTF-8"}
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
@@ -57,18 +70,24 @@ class Zygote:
         Raises:
             VerifierError: it does not start, or a probe program could do what it must not.
         """
+        if sys.platform != "linux":
+            raise VerifierError(
+                f"the sandbox needs Linux, whose seccomp confines programs; this is {sys.platform}. Run in a Linux "
+                "container or virtual machine: Docker's default settings will do"
+            )
         self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._control.setblocking(False)
         with theirs:
             self._process = self._spawn(theirs.fileno())
         try:
-            await self._answer(START_SECONDS)
-            run, _ = await self._exchange(probe(self._unsafe))
+            report = await self._answer(START_SECONDS)
+            self.layers = tuple(Layer(*layer) for layer in json.loads(report))
+            self._check_layers()
+            run, _ = await self._exchange(probe(self._confined))
         except ZygoteLost as error:
             raise VerifierError(
                 f"the sandbox process {' '.join(_COMMAND)} does not start; see its message on standard error "
-                "(it needs Linux 5.4 or later, /proc, and seccomp on x86-64 or arm64; data.verifier.unsafe: true "
-                "does without seccomp, for programs that are trusted)"
+                "(it needs Linux 5.4 or later and /proc)"
             ) from error
         if run.outcomes != (HELD,):
             raise VerifierError(
@@ -76,9 +95,26 @@ class Zygote:
                 f"expected {HELD}"
             )
 
+    @property
+    def _confined(self) -> bool:
+        return not any(layer.missing for layer in self.layers if layer.name in protocol.REQUIRED)
+
+    def _check_layers(self) -> None:
+        if not self._confined and not self._unsafe:
+            reasons = [
+                f"{each.name} ({each.missing})"
+                for each in self.layers
+                if each.name in protocol.REQUIRED and each.missing
+            ]
+            raise VerifierError(
+                f"the sandbox does without {' and '.join(reasons)} here, so nothing would stop a program; it needs "
+                "Linux with seccomp on x86-64 or arm64. data.verifier.unsafe: true runs programs all the same, for "
+                "models that are trusted"
+            )
+
     def _spawn(self, control: int) -> "subprocess.Popen[bytes]":
         return subprocess.Popen(
-            (*_COMMAND, str(os.getpid()), "unsafe" if self._unsafe else "confined"),
+            (*_COMMAND, *self._arguments),
             env=self._environment,
             cwd="/",
             stdin=control,
@@ -111,20 +147,20 @@ class Zygote:
         with ours:
             ours.setblocking(False)
             with theirs:
-                order = zygote.LIMITS.pack(limits.cpu_seconds, limits.wall_seconds, limits.memory_mib << 20)
+                order = protocol.LIMITS.pack(limits.cpu_seconds, limits.wall_seconds, limits.memory_mib << 20)
                 self._send(order, theirs)
-            request = json.dumps([job.program, job.inputs, limits.literal_chars]).encode()
+            request = [job.program, job.inputs, limits.literal_chars, job.banned_modules, job.banned_names]
             try:
                 async with asyncio.timeout(patience):
                     with contextlib.suppress(ConnectionError):
-                        await loop.sock_sendall(ours, request)
+                        await loop.sock_sendall(ours, json.dumps(request).encode())
                         ours.shutdown(socket.SHUT_WR)
                     report = await _read(ours, len(job.inputs) * (4 * limits.literal_chars + 100))
             except TimeoutError as error:
                 raise ZygoteLost("the sandbox process does not end its program") from error
-        status, cpu_seconds, reason = zygote.REPLY.unpack(await self._answer(patience))
+        status, cpu_seconds, peak, reason = protocol.REPLY.unpack(await self._answer(patience))
         outcomes = read_outcomes(job, report, _ending(status, reason))
-        return Run(outcomes, cpu_seconds), reason == zygote.OUT_OF_WALL
+        return Run(outcomes, cpu_seconds, peak / 2**20), reason == protocol.OUT_OF_WALL
 
     def _send(self, order: bytes, stream: socket.socket) -> None:
         if self._control is None:
@@ -140,7 +176,7 @@ class Zygote:
         message = b""
         with contextlib.suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(seconds):
-                message = await asyncio.get_running_loop().sock_recv(self._control, 64)
+                message = await asyncio.get_running_loop().sock_recv(self._control, protocol.MOST_BYTES)
         if not message:
             raise ZygoteLost("the sandbox process is gone or does not answer")
         return message
@@ -169,9 +205,9 @@ async def _read(stream: socket.socket, most: int) -> bytes:
 
 
 def _ending(status: int, reason: int) -> Failure | None:
-    if reason == zygote.OUT_OF_CPU:
+    if reason == protocol.OUT_OF_CPU:
         return Failure("timeout")
-    if reason == zygote.OUT_OF_WALL:
+    if reason == protocol.OUT_OF_WALL:
         return Failure("stalled")
     code = os.waitstatus_to_exitcode(status)
     if code == 0:
@@ -192,13 +228,14 @@ class ZygotePool:
     Args:
         workers: Programs that run at once, each under its own zygote.
         hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
-        unsafe: Run programs without a system call filter, under resource limits alone.
+        clock_shift: Seconds by which the programs' clocks run ahead.
+        unsafe: Do without seccomp where the platform lacks it, rather than refuse to run programs.
     """
 
-    def __init__(self, workers: int, hash_seed: int = 0, unsafe: bool = False) -> None:
+    def __init__(self, workers: int, hash_seed: int = 0, clock_shift: int = 0, unsafe: bool = False) -> None:
         self.restarts = 0
         """Zygotes lost so far."""
-        self._zygotes = tuple(Zygote(hash_seed, unsafe) for _ in range(workers))
+        self._zygotes = tuple(Zygote(hash_seed, clock_shift, unsafe) for _ in range(workers))
         self._idle: asyncio.LifoQueue[Zygote] = asyncio.LifoQueue()
         for each in self._zygotes:
             self._idle.put_nowait(each)
@@ -207,6 +244,11 @@ class ZygotePool:
     def pids(self) -> tuple[int, ...]:
         """Process ids of the zygotes that run."""
         return tuple(each.pid for each in self._zygotes if each.pid is not None)
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The isolation of the zygotes, empty before one has started."""
+        return next((each.layers for each in self._zygotes if each.layers), ())
 
     async def start(self) -> None:
         """Start every zygote now rather than with its first program.
@@ -249,7 +291,7 @@ class ZygotePool:
     async def _run(self, index: int, job: Job) -> tuple[int, Run]:
         each = await self._idle.get()
         try:
-            run = Run((Failure("crash: sandbox"),) * len(job.inputs), 0.0)
+            run = Run((Failure("crash: sandbox"),) * len(job.inputs), 0.0, 0.0)
             for _ in range(2):
                 try:
                     run, stalled = await each.run(job)

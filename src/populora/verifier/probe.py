@@ -31,6 +31,6 @@ HELD = Value("[]")
 """The outcome of a probe that could do nothing."""
 
 
-def probe(unsafe: bool) -> Job:
-    """Return the job that tries what must fail; with ``unsafe``, resource limits are all that stops it."""
-    return Job(_PROGRAM, (repr(_ALWAYS_HELD if unsafe else _HELD),))
+def probe(confined: bool) -> Job:
+    """Return the job that tries what must fail; without confinement, resource limits are all that stops it."""
+    return Job(_PROGRAM, (repr(_HELD if confined else _ALWAYS_HELD),))

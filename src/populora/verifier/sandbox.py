@@ -9,10 +9,10 @@ from populora.tasks.literals import canonical
 
 _RESULT_TYPES = frozenset(
     {
-        "builtin_function_or_method", "bytearray", "complex", "Counter", "Decimal", "defaultdict", "deque",
-        "dict_items", "dict_keys", "dict_values", "ellipsis", "enumerate", "filter", "float", "Fraction",
-        "frozenset", "function", "generator", "list_iterator", "list_reverseiterator", "map",
-        "mappingproxy", "memoryview", "method", "module", "OrderedDict", "range", "reversed", "type", "zip",
+        "builtin_function_or_method", "bytearray", "complex", "date", "datetime", "Decimal", "dict_items",
+        "dict_keys", "dict_values", "ellipsis", "enumerate", "filter", "float", "function", "generator",
+        "list_iterator", "list_reverseiterator", "map", "mappingproxy", "memoryview", "method", "module",
+        "range", "reversed", "type", "zip",
     }
 )  # fmt: skip
 
@@ -42,14 +42,18 @@ class Job:
     inputs: tuple[str, ...]
     """Canonical argument lists, e.g. ``[1, 2], 3``."""
     limits: Limits = Limits()
+    banned_modules: tuple[str, ...] = ()
+    """Modules whose import raises ImportError in the program's own code; the standard library's is free."""
+    banned_names: tuple[str, ...] = ()
+    """Builtins that the program's own code does not have."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A plain result."""
+    """A plain result; its type is in its text: 1, True, 1.0, ``Decimal('1')`` and ``Fraction(1, 1)`` all differ."""
 
     text: str
-    """Canonical literal."""
+    """Canonical literal (:mod:`populora.tasks.literals` has the table of types)."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,8 @@ class Run:
     outcomes: tuple[Outcome, ...]
     """One per input."""
     cpu_seconds: float
+    peak_mib: float
+    """Most memory resident at once, of which an idle interpreter has about 20 MiB."""
 
 
 class Sandbox(Protocol):
@@ -94,7 +100,7 @@ def read_outcomes(job: Job, report: bytes, ending: Failure | None) -> tuple[Outc
 
     Args:
         job: What was run.
-        report: Lines as described in :mod:`populora.verifier.zygote`, or anything else.
+        report: Lines as described in :mod:`populora.verifier.protocol`, or anything else.
         ending: How the process ended, None if in good order.
     """
     count = len(job.inputs)

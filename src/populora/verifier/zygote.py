@@ -1,17 +1,6 @@
 """The process programs run in: preloaded and stripped once, it forks one child per program and never sees one itself.
 
-Runs as a script on the standard library alone. It serves one program at a time over a control socket
-(SOCK_SEQPACKET, its standard input):
-
-- trainer to zygote: ``LIMITS`` (CPU seconds, wall seconds, bytes of memory), with a stream socket attached
-- zygote to trainer: ``REPLY`` (wait status, CPU seconds, who ended the program)
-
-Program and results travel through the stream socket, between trainer and child only:
-
-- trainer to child: JSON ``[program, [arguments, …], longest literal]``
-- child to trainer: one line per input, ``value LITERAL`` or the reason why there is none
-
-Expected answers never come here, so a program that takes over its own process can only choose its own answer.
+Works on the standard library alone, and talks to the trainer as :mod:`populora.verifier.protocol` says.
 """
 
 import ast
@@ -27,26 +16,22 @@ import resource
 import select
 import signal
 import socket
-import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Mapping
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
+
+from populora.verifier.clock import shift
+from populora.verifier.confinement import MAX_DESCRIPTORS, child_confinement, confine
+from populora.verifier.encoding import NotLiteral, literal
+from populora.verifier.protocol import ENDED, LIMITS, OUT_OF_CPU, OUT_OF_WALL, REPLY, REQUIRED
 
 # From here on this file's functions keep the builtins of now, whatever a program patches.
 globals()["__builtins__"] = dict(vars(builtins))
 
-LIMITS = struct.Struct("=ddQ")
-REPLY = struct.Struct("=idB")
-ENDED, OUT_OF_CPU, OUT_OF_WALL = range(3)
-READY = b"ready"
-
 ENTRY = "f"
-MAX_DEPTH = 100
-MAX_DESCRIPTORS = 16
 CONTROL, NULL, ERRORS, STREAM = range(4)  # descriptors; STREAM only in a child, whose first three are null
-FIRST_UID, UIDS = 61_184, 4_096  # no account lives there
 PRELOADED = (
     "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "codecs",
     "collections", "collections.abc", "colorsys", "contextlib", "copy", "copyreg", "csv", "dataclasses",
@@ -63,82 +48,18 @@ _MRO: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
 _EXCEPTIONS = frozenset(
     kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)
 )
-_write, _exit, _modules = os.write, os._exit, sys.modules
+_write, _exit, _modules, _import = os.write, os._exit, sys.modules, builtins.__import__
 _prctl = ctypes.CDLL(None).prctl
 
 
-class NotLiteral(Exception):
-    """A result that is no literal, or none short enough; the message is the line to report."""
-
-
-def literal(value: object, max_chars: int) -> str:
-    """Return the text of a plain value.
-
-    Only exact built-in types count, so no code of the program takes part.
-
-    Raises:
-        NotLiteral: a part of ``value`` is of another type, or the text is longer than ``max_chars``.
-    """
-    text = []
-    room = max_chars
-    for piece in _pieces(value, max_chars, 0):
-        room -= len(piece)
-        if room < 0:
-            raise NotLiteral("long")
-        text.append(piece)
-    return "".join(text)
-
-
-def _pieces(value: Any, max_chars: int, depth: int) -> Iterator[str]:
-    kind = type(value)
-    if depth > MAX_DEPTH:
-        raise NotLiteral("deep")
-    if kind is list:
-        yield from _items("[", value, "]", max_chars, depth)
-    elif kind is tuple:
-        yield from _items("(", value, ",)" if len(value) == 1 else ")", max_chars, depth)
-    elif kind is set and value:
-        yield from _items("{", value, "}", max_chars, depth)
-    elif kind is dict:
-        yield "{"
-        for index, (key, item) in enumerate(value.items()):
-            yield ", " if index else ""
-            yield from _pieces(key, max_chars, depth + 1)
-            yield ": "
-            yield from _pieces(item, max_chars, depth + 1)
-        yield "}"
-    else:
-        yield _atom(value, kind, max_chars)
-
-
-def _items(start: str, values: Any, end: str, max_chars: int, depth: int) -> Iterator[str]:
-    yield start
-    for index, value in enumerate(values):
-        yield ", " if index else ""
-        yield from _pieces(value, max_chars, depth + 1)
-    yield end
-
-
-def _atom(value: Any, kind: type, max_chars: int) -> str:
-    if kind is str or kind is bytes:
-        fits = len(value) <= max_chars
-    elif kind is int:
-        fits = value.bit_length() <= 3.33 * max_chars + 1
-    elif kind is bool or value is None or kind is set or (kind is float and math.isfinite(value)):
-        fits = True
-    else:
-        raise NotLiteral(f"type {_NAME(kind)}")
-    if not fits:
-        raise NotLiteral("long")
-    return repr(value)
-
-
-def outcome(code: CodeType, arguments: tuple[Any, ...], max_chars: int) -> str:
+def outcome(
+    code: CodeType, arguments: tuple[Any, ...], max_chars: int, builtin: Mapping[str, Any] | ModuleType
+) -> str:
     """Run the program afresh, call its entry function, and return the line to report."""
     module = ModuleType("program")
     _modules["program"] = module
     namespace = vars(module)
-    namespace["__builtins__"] = builtins
+    namespace["__builtins__"] = builtin
     try:
         exec(code, namespace)  # noqa: S102
         if ENTRY not in namespace:
@@ -165,13 +86,28 @@ def _compile(program: str) -> CodeType | str:
         return "syntax"
 
 
+def _builtins_without(modules: Collection[str], names: Collection[str]) -> Mapping[str, Any] | ModuleType:
+    """Return the builtins of a program that may not use some names or import some modules."""
+    if not modules and not names:
+        return builtins
+
+    def guarded(name: str, *args: Any, **kwargs: Any) -> ModuleType:
+        if name.partition(".")[0] in modules:
+            raise ImportError(f"{name} is banned", name=name)
+        return _import(name, *args, **kwargs)
+
+    kept = {name: value for name, value in vars(builtins).items() if name not in names}
+    return kept | {"__import__": guarded}
+
+
 def run_program() -> None:
     """Answer the one request in the stream; every argument is parsed before the program's own code runs."""
-    program, inputs, max_chars = json.loads(b"".join(iter(lambda: os.read(STREAM, 1 << 16), b"")))
+    request = json.loads(b"".join(iter(lambda: os.read(STREAM, 1 << 16), b"")))
+    program, inputs, max_chars, modules, names = request
     calls = [ast.literal_eval(f"({arguments},)") for arguments in inputs]
-    code = _compile(program)
+    code, builtin = _compile(program), _builtins_without(modules, names)
     for arguments in calls:
-        line = code if isinstance(code, str) else outcome(code, arguments, max_chars)
+        line = code if isinstance(code, str) else outcome(code, arguments, max_chars, builtin)
         rest = f"{line}\n".encode()
         while rest:
             rest = rest[_write(STREAM, rest) :]
@@ -191,7 +127,7 @@ def enter_child(stream: int, zygote: int, cpu_seconds: float, memory: int) -> No
     gc.enable()
 
 
-def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, float, int]:
+def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, float, int, int]:
     """Wait for the child, kill it at a limit, and return the fields of ``REPLY``; end with the trainer."""
     pidfd = os.pidfd_open(child)
     clock = (~child << 3) | 2  # the child's CPU clock
@@ -216,14 +152,12 @@ def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, flo
     os.close(pidfd)
     if ready and pidfd not in ready:
         _exit(0)
-    return status, usage.ru_utime + usage.ru_stime, reason
+    return status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, reason
 
 
-def serve(confine: Callable[[], None]) -> None:
-    """Fork a child, which confines itself, for each request until the trainer closes the control socket."""
-    control = socket.socket(fileno=CONTROL)
-    zygote, own_memory = os.getpid(), _address_space()
-    control.send(READY)
+def serve(control: socket.socket, own_memory: int, confine_child: Callable[[], None]) -> None:
+    """Fork a child, which confines itself further, for each request until the trainer closes the control socket."""
+    zygote = os.getpid()
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, LIMITS.size, 1)
         if not message:
@@ -233,13 +167,17 @@ def serve(confine: Callable[[], None]) -> None:
         if child == 0:
             try:
                 enter_child(descriptors[0], zygote, cpu_seconds, own_memory + memory)
-                confine()
+                confine_child()
                 run_program()
                 _exit(0)
             finally:
                 _exit(1)
         os.close(descriptors[0])
         control.send(REPLY.pack(*watch(child, cpu_seconds, wall_seconds)))
+
+
+def _stay() -> None:
+    """Confine a child no further than its zygote is, where the platform has no filter."""
 
 
 def _address_space() -> int:
@@ -254,51 +192,37 @@ def die_with(parent: int) -> None:
         _exit(1)
 
 
-def drop_root() -> None:
-    """Become a user no one else is; without the right to, stay: the trainer's probe says whether that will do."""
-    uid = FIRST_UID + os.getpid() % UIDS
-    if os.geteuid() == 0:
-        with contextlib.suppress(OSError):
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
-
-
-def load_confinement() -> Callable[[], None]:
-    """Return what confines a child, from the file beside this one."""
-    sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    confine: Callable[[], None] = importlib.import_module("confinement").confinement()
-    return confine
-
-
 def preload() -> None:
     """Import what programs may use; nothing else can be imported afterwards, on any installation."""
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    for name in ("ctypes", "_ctypes", "confinement"):
-        sys.modules.pop(name, None)
+    for name in [name for name in sys.modules if name.partition(".")[0] in ("ctypes", "_ctypes", "populora")]:
+        del sys.modules[name]
     sys.meta_path.clear()
     sys.path.clear()
     sys.argv[:] = [""]
 
 
 def main() -> NoReturn:
-    """Strip this process, then serve: ``zygote.py TRAINER_PID confined|unsafe``."""
-    trainer, unsafe = int(sys.argv[1]), sys.argv[2] == "unsafe"
-    confine = (lambda: None) if unsafe else load_confinement()
+    """Strip this process, then serve: arguments are the trainer's pid, ``confined`` or ``unsafe``, and a clock shift."""
+    trainer, unsafe, seconds = int(sys.argv[1]), sys.argv[2] == "unsafe", int(sys.argv[3])
+    control = socket.socket(fileno=CONTROL)
     preload()
-    for kind, most in (("CORE", 0), ("FSIZE", 0), ("NOFILE", MAX_DESCRIPTORS)):
-        resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (most, most))
-    drop_root()
+    if seconds:
+        shift(seconds)
+    own_memory, confine_child = _address_space(), child_confinement()
+    layers = confine()
     die_with(trainer)
+    missing = {layer.name for layer in layers if layer.missing}
+    control.send(json.dumps(layers).encode())
+    if missing.intersection(REQUIRED) and not unsafe:
+        _exit(1)
+    if "seccomp" in missing:
+        confine_child = _stay
     gc.collect()
     gc.disable()
     gc.freeze()
     with contextlib.suppress(ConnectionError):
-        serve(confine)
+        serve(control, own_memory, confine_child)
     _exit(0)
-
-
-if __name__ == "__main__":
-    main()
