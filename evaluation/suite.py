@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, Literal, Self, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar
 
 from populora.errors import DataError
 from populora.evaluation.data import DataSet, DataSource, Origin, Row, Rows
@@ -155,5 +155,5 @@ class Suite(ABC, Generic[ItemT]):
         self.close()
 
 
-suites: Registry[type[Suite[Item]]] = Registry("suite")
+suites: Registry[type[Suite[Any]]] = Registry("suite")
 """Suites by name."""

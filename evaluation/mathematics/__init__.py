@@ -1,0 +1,1 @@
+"""Grading of mathematical answers: finding them in responses, and comparing them with the right ones."""
