@@ -23,6 +23,37 @@ _PLACEHOLDER = "9d1f5c2e7b"
 """Stands for the user message while the chat template around it is read."""
 
 
+class Frame:
+    """The way of a message through a tokenizer: as a user's turn of a chat, or as plain text to go on with.
+
+    Args:
+        tokenizer: The base model's.
+        chat: Whether messages go through the tokenizer's chat template; else they are prompts as they stand.
+
+    Raises:
+        ConfigError: ``chat`` is set and the tokenizer has no usable chat template.
+    """
+
+    def __init__(self, tokenizer: "PreTrainedTokenizerBase", chat: bool) -> None:
+        self._tokenizer = tokenizer
+        self._before, self._after = _chat_frame(tokenizer) if chat else _plain_frame(tokenizer)
+
+    def encode(self, message: str, prefill: str = "") -> list[int]:
+        """Return the prompt's token ids; the model's response comes next.
+
+        Text of a model inside the message cannot end the turn or open another: special tokens are spelt out in
+        ordinary tokens.
+
+        Args:
+            message: The message.
+            prefill: Beginning of the response.
+        """
+        spelt_out, prefilled = (
+            _spelt_out(self._tokenizer, text) if text else [] for text in (message, prefill)
+        )
+        return [*self._before, *spelt_out, *self._after, *prefilled]
+
+
 class Prompts:
     """A set of templates, bound to a tokenizer.
 
@@ -30,6 +61,9 @@ class Prompts:
         templates: Source of each template by file name.
         tokenizer: The base model's.
         chat: Whether messages go through the tokenizer's chat template; else they are prompts as they stand.
+
+    Attributes:
+        chat: As given.
 
     Raises:
         ConfigError: ``chat`` is set and the tokenizer has no usable chat template.
@@ -45,9 +79,8 @@ class Prompts:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._tokenizer = tokenizer
-        self._chat = chat
-        self._before, self._after = _chat_frame(tokenizer) if chat else _plain_frame(tokenizer)
+        self.chat = chat
+        self._frame = Frame(tokenizer, chat)
 
     @classmethod
     def load(cls, name_or_folder: str, tokenizer: "PreTrainedTokenizerBase") -> "Prompts":
@@ -72,7 +105,7 @@ class Prompts:
     @property
     def stop(self) -> tuple[str, ...]:
         """Texts that end a response, itself included: a model without chat training does not stop by itself."""
-        return () if self._chat else ("</answer>",)
+        return () if self.chat else ("</answer>",)
 
     def render(self, template: str, **variables: object) -> str:
         """Fill a template, named without its ``.j2``; inserted text is never read as template code.
@@ -91,12 +124,8 @@ class Prompts:
             ) from error
 
     def encode(self, message: str) -> list[int]:
-        """Return the prompt's token ids; the model's response comes next.
-
-        Text of a model inside the message cannot end the turn or open another: special tokens are spelt out in
-        ordinary tokens.
-        """
-        return [*self._before, *_spelt_out(self._tokenizer, message), *self._after]
+        """Return the prompt's token ids; see :meth:`Frame.encode`."""
+        return self._frame.encode(message)
 
 
 def _read(folder: Traversable, name: str) -> dict[str, str]:
