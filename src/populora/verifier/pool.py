@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncGenerator, Iterable
+from dataclasses import astuple
 from pathlib import Path
 
 from populora.errors import VerifierError
@@ -26,15 +28,10 @@ GRACE_SECONDS = 10.0
 """Most that a zygote may take to answer once its program's wall time is over."""
 STOP_SECONDS = 2.0
 """Most that a zygote may take to end by itself."""
-_COMMAND = (
-    sys.executable,
-    "-s",
-    "-S",
-    "-P",
-    "-X",
-    "utf8",
-    str(Path(__file__).resolve().with_name("boot.py")),
-)
+MOST_BYTES = 64 << 20
+"""Most that is read of what a program reports."""
+_BOOT = Path(__file__).resolve().with_name("boot.py")
+_COMMAND = (sys.executable, "-s", "-S", "-P", "-X", "utf8", str(_BOOT))
 
 
 class ZygoteLost(VerifierError):
@@ -48,14 +45,25 @@ class Zygote:
         hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
         clock_shift: Seconds by which the programs' clocks run ahead.
         unsafe: Do without layers that are required otherwise, where the platform lacks them.
+        modules: What programs may import beside the zygote's own choice of the standard library.
     """
 
-    def __init__(self, hash_seed: int, clock_shift: int, unsafe: bool) -> None:
+    def __init__(self, hash_seed: int, clock_shift: int, unsafe: bool, modules: tuple[str, ...] = ()) -> None:
         self.layers: tuple[Layer, ...] = ()
         """Isolation, once started."""
         self._unsafe = unsafe
-        self._arguments = (str(os.getpid()), "unsafe" if unsafe else "confined", str(clock_shift))
-        self._environment = {"PYTHONHASHSEED": str(hash_seed), "LANG": "C.UTF-8"}
+        self._arguments = (
+            str(os.getpid()),
+            "unsafe" if unsafe else "confined",
+            str(clock_shift),
+            json.dumps([_folders(modules), modules]),
+        )
+        self._environment = {
+            "PYTHONHASHSEED": str(hash_seed),
+            "LANG": "C.UTF-8",
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
         self._process: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
 
@@ -149,13 +157,18 @@ class Zygote:
             with theirs:
                 order = protocol.LIMITS.pack(limits.cpu_seconds, limits.wall_seconds, limits.memory_mib << 20)
                 self._send(order, theirs)
-            request = [job.program, job.inputs, limits.literal_chars, job.banned_modules, job.banned_names]
+            request = [
+                job.program, job.inputs, limits.literal_chars, job.banned_modules, job.banned_names,
+                job.harness and astuple(job.harness),
+            ]  # fmt: skip
             try:
                 async with asyncio.timeout(patience):
                     with contextlib.suppress(ConnectionError):
                         await loop.sock_sendall(ours, json.dumps(request).encode())
                         ours.shutdown(socket.SHUT_WR)
-                    report = await _read(ours, len(job.inputs) * (4 * limits.literal_chars + 100))
+                    report = await _read(
+                        ours, min(len(job.inputs) * (4 * limits.literal_chars + 100), MOST_BYTES)
+                    )
             except TimeoutError as error:
                 raise ZygoteLost("the sandbox process does not end its program") from error
         status, cpu_seconds, peak, reason = protocol.REPLY.unpack(await self._answer(patience))
@@ -194,6 +207,13 @@ class Zygote:
         self._process = self._control = None
 
 
+def _folders(modules: Iterable[str]) -> list[str]:
+    """Return the folders that packages are imported from."""
+    specs = [importlib.util.find_spec(name.partition(".")[0]) for name in modules]
+    origins = {spec.origin for spec in specs if spec and spec.origin and spec.submodule_search_locations}
+    return sorted(str(Path(origin).parents[1]) for origin in origins)
+
+
 async def _read(stream: socket.socket, most: int) -> bytes:
     """Read until the other side closes or ``most`` bytes have come."""
     loop = asyncio.get_running_loop()
@@ -214,7 +234,7 @@ def _ending(status: int, reason: int) -> Failure | None:
         return None
     if code > 0:
         return Failure("crash: exit", f"exit code {code}")
-    if -code == signal.SIGXCPU:
+    if -code in (signal.SIGXCPU, signal.SIGPROF):
         return Failure("timeout")
     names = {number.value: number.name for number in signal.Signals}
     return Failure(f"crash: {names.get(-code, 'signal')}", f"signal {-code}")
@@ -230,12 +250,20 @@ class ZygotePool:
         hash_seed: ``PYTHONHASHSEED`` of the programs, 0 … 4294967295.
         clock_shift: Seconds by which the programs' clocks run ahead.
         unsafe: Do without seccomp where the platform lacks it, rather than refuse to run programs.
+        modules: What programs may import beside the zygotes' own choice of the standard library.
     """
 
-    def __init__(self, workers: int, hash_seed: int = 0, clock_shift: int = 0, unsafe: bool = False) -> None:
+    def __init__(
+        self,
+        workers: int,
+        hash_seed: int = 0,
+        clock_shift: int = 0,
+        unsafe: bool = False,
+        modules: tuple[str, ...] = (),
+    ) -> None:
         self.restarts = 0
         """Zygotes lost so far."""
-        self._zygotes = tuple(Zygote(hash_seed, clock_shift, unsafe) for _ in range(workers))
+        self._zygotes = tuple(Zygote(hash_seed, clock_shift, unsafe, modules) for _ in range(workers))
         self._idle: asyncio.LifoQueue[Zygote] = asyncio.LifoQueue()
         for each in self._zygotes:
             self._idle.put_nowait(each)

@@ -3,7 +3,7 @@
 import builtins
 from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from populora.tasks.literals import canonical
 
@@ -31,6 +31,20 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Harness:
+    """A way to run a program other than afresh for each call of its ``f``; nothing is banned there."""
+
+    style: Literal["call", "script"]
+    """As :mod:`populora.verifier.harness` describes."""
+    prelude: str = ""
+    """Source that runs before the program, in the same namespace."""
+    entry: str = ""
+    """Expression that gives what is called."""
+    seconds: float = 1.0
+    """CPU time of one call or run."""
+
+
+@dataclass(frozen=True)
 class Job:
     """A program and the inputs its entry function ``f`` is called with, one after the other.
 
@@ -46,6 +60,8 @@ class Job:
     """Modules whose import raises ImportError in the program's own code; the standard library's is free."""
     banned_names: tuple[str, ...] = ()
     """Builtins that the program's own code does not have."""
+    harness: Harness | None = None
+    """Another way to run the program; inputs and results are then as that way has them."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +69,7 @@ class Value:
     """A plain result; its type is in its text: 1, True, 1.0, ``Decimal('1')`` and ``Fraction(1, 1)`` all differ."""
 
     text: str
-    """Canonical literal (:mod:`populora.tasks.literals` has the table of types)."""
+    """Canonical literal (:mod:`populora.tasks.literals` has the table of types); or as a harness reports it."""
 
 
 @dataclass(frozen=True)
@@ -105,8 +121,18 @@ def read_outcomes(job: Job, report: bytes, ending: Failure | None) -> tuple[Outc
     """
     count = len(job.inputs)
     lines = report.decode("utf-8", "replace").split("\n")[:-1]
-    outcomes = [_read_line(line, job.limits) for line in lines[: count - 1 if ending else count]]
+    read = _read_line if job.harness is None else _read_text
+    outcomes = [read(line, job.limits) for line in lines[: count - 1 if ending else count]]
     return (*outcomes, *[ending or Failure("crash: no result")] * (count - len(outcomes)))
+
+
+def _read_text(line: str, limits: Limits) -> Outcome:
+    kind, _, rest = line.partition(" ")
+    if kind == "value":
+        return Failure("crash: no result")
+    if kind == "text":
+        return Value(rest) if len(rest) <= 4 * limits.literal_chars + 100 else Failure("too long")
+    return _read_line(line, limits)
 
 
 def _read_line(line: str, limits: Limits) -> Outcome:

@@ -18,19 +18,24 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
 from populora.verifier.clock import shift
 from populora.verifier.confinement import MAX_DESCRIPTORS, child_confinement, confine
 from populora.verifier.encoding import NotLiteral, literal
+from populora.verifier.failing import compiled, complaint
+from populora.verifier.harness import STYLES
 from populora.verifier.protocol import ENDED, LIMITS, OUT_OF_CPU, OUT_OF_WALL, REPLY, REQUIRED
 
 # From here on this file's functions keep the builtins of now, whatever a program patches.
 globals()["__builtins__"] = dict(vars(builtins))
 
 ENTRY = "f"
+STACK_BYTES = (
+    64 << 20
+)  # recursion through C code, as deep as a recursion limit of tens of thousands lets it go
 CONTROL, NULL, ERRORS, STREAM = range(4)  # descriptors; STREAM only in a child, whose first three are null
 PRELOADED = (
     "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "codecs",
@@ -43,11 +48,6 @@ PRELOADED = (
     "encodings.utf_16_le", "encodings.utf_32",
 )  # fmt: skip
 
-_NAME: Callable[[type], str] = type.__dict__["__name__"].__get__
-_MRO: Callable[[type], tuple[type, ...]] = type.__dict__["__mro__"].__get__
-_EXCEPTIONS = frozenset(
-    kind for kind in vars(builtins).values() if isinstance(kind, type) and issubclass(kind, BaseException)
-)
 _write, _exit, _modules, _import = os.write, os._exit, sys.modules, builtins.__import__
 _prctl = ctypes.CDLL(None).prctl
 
@@ -67,23 +67,8 @@ def outcome(
         return f"value {literal(namespace[ENTRY](*arguments), max_chars)}"
     except NotLiteral as error:
         return str(error)
-    except MemoryError:
-        return "memory"
     except BaseException as error:  # noqa: BLE001  a program may raise anything
-        return f"exception {_exception_name(error)}"
-
-
-def _exception_name(error: BaseException) -> str:
-    return next(_NAME(kind) for kind in _MRO(type(error)) if kind in _EXCEPTIONS)
-
-
-def _compile(program: str) -> CodeType | str:
-    try:
-        return compile(program, "<program>", "exec", dont_inherit=True)
-    except MemoryError:
-        return "memory"
-    except (SyntaxError, ValueError, RecursionError, OverflowError):
-        return "syntax"
+        return complaint(error)
 
 
 def _builtins_without(modules: Collection[str], names: Collection[str]) -> Mapping[str, Any] | ModuleType:
@@ -101,16 +86,29 @@ def _builtins_without(modules: Collection[str], names: Collection[str]) -> Mappi
 
 
 def run_program() -> None:
-    """Answer the one request in the stream; every argument is parsed before the program's own code runs."""
-    request = json.loads(b"".join(iter(lambda: os.read(STREAM, 1 << 16), b"")))
-    program, inputs, max_chars, modules, names = request
-    calls = [ast.literal_eval(f"({arguments},)") for arguments in inputs]
-    code, builtin = _compile(program), _builtins_without(modules, names)
-    for arguments in calls:
-        line = code if isinstance(code, str) else outcome(code, arguments, max_chars, builtin)
+    """Answer the one request in the stream."""
+    program, inputs, max_chars, modules, names, harness = json.loads(
+        b"".join(iter(lambda: os.read(STREAM, 1 << 16), b""))
+    )
+    if harness:
+        style, prelude, entry, seconds = harness
+        lines = STYLES[style](program, prelude, entry, inputs, max_chars, seconds)
+    else:
+        lines = outcomes(program, inputs, max_chars, _builtins_without(modules, names))
+    for line in lines:
         rest = f"{line}\n".encode()
         while rest:
             rest = rest[_write(STREAM, rest) :]
+
+
+def outcomes(
+    program: str, inputs: list[str], max_chars: int, builtin: Mapping[str, Any] | ModuleType
+) -> Iterator[str]:
+    """Yield a line for each input; every argument is parsed before the program's own code runs."""
+    calls = [ast.literal_eval(f"({arguments},)") for arguments in inputs]
+    code = compiled(program)
+    for arguments in calls:
+        yield code if isinstance(code, str) else outcome(code, arguments, max_chars, builtin)
 
 
 def enter_child(stream: int, zygote: int, cpu_seconds: float, memory: int) -> None:
@@ -124,6 +122,8 @@ def enter_child(stream: int, zygote: int, cpu_seconds: float, memory: int) -> No
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    with contextlib.suppress(ValueError):
+        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
     gc.enable()
 
 
@@ -192,9 +192,15 @@ def die_with(parent: int) -> None:
         _exit(1)
 
 
-def preload() -> None:
-    """Import what programs may use; nothing else can be imported afterwards, on any installation."""
-    for name in PRELOADED:
+def preload(folders: list[str], names: list[str]) -> None:
+    """Import what programs may use; nothing else can be imported afterwards, on any installation.
+
+    Args:
+        folders: Where to look, beside the standard library.
+        names: Modules beside those of the standard library.
+    """
+    sys.path += folders
+    for name in (*PRELOADED, *names):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     for name in [name for name in sys.modules if name.partition(".")[0] in ("ctypes", "_ctypes", "populora")]:
@@ -205,10 +211,13 @@ def preload() -> None:
 
 
 def main() -> NoReturn:
-    """Strip this process, then serve: arguments are the trainer's pid, ``confined`` or ``unsafe``, and a clock shift."""
+    """Strip this process, then serve.
+
+    Arguments are the trainer's pid, ``confined`` or ``unsafe``, a clock shift, and what to preload as JSON.
+    """
     trainer, unsafe, seconds = int(sys.argv[1]), sys.argv[2] == "unsafe", int(sys.argv[3])
     control = socket.socket(fileno=CONTROL)
-    preload()
+    preload(*json.loads(sys.argv[4]))
     if seconds:
         shift(seconds)
     own_memory, confine_child = _address_space(), child_confinement()
