@@ -14,6 +14,7 @@ from populora.callbacks.rating_updates import RatingUpdates
 from populora.callbacks.run_checkpoint import RunCheckpoint
 from populora.callbacks.run_progress import RunProgress
 from populora.callbacks.run_summary import RunSummary
+from populora.callbacks.suite_evaluation import SuiteEvaluation
 from populora.callbacks.teacher_difficulty import TeacherDifficulty
 from populora.callbacks.throughput import Throughput
 
@@ -28,6 +29,7 @@ __all__ = [
     "RunCheckpoint",
     "RunProgress",
     "RunSummary",
+    "SuiteEvaluation",
     "TeacherDifficulty",
     "Throughput",
 ]

@@ -1,0 +1,157 @@
+"""Evaluation of any Hugging Face model and LoRA adapters on it, without a run."""
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from populora.base import load_tokenizer, locate_base, weight_dtype
+from populora.config import BaseConfig, EngineConfig
+from populora.errors import ConfigError
+from populora.evaluation import report
+from populora.evaluation.data import DataSource
+from populora.evaluation.evaluator import Evaluator, Listener, Player, graded_responses, summary
+from populora.evaluation.loading import load_suites
+from populora.evaluation.progress import EvaluationProgress
+from populora.evaluation.responses import ResponseFile
+from populora.evaluation.results import BASE, Results, SuiteResult
+from populora.evaluation.settings import EvaluationSettings
+from populora.evaluation.suite import Decoding, Suite
+from populora.population.adapter_files import CONFIG_FILE, WEIGHTS_FILE, scale_of
+from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
+from populora.rollouts.engine import Engine, EngineBase, LoadedAdapter, engines
+
+PROMPT_ROOM = 4096
+"""Tokens a prompt may have, where the base's context allows it."""
+
+
+def evaluate(
+    model: str,
+    suites: Sequence[str],
+    adapters: Mapping[str, str] | None = None,
+    folder: str = "evaluation-results",
+    base: BaseConfig = BaseConfig(),
+    data: DataSource = DataSource(),
+    engine: EngineConfig = EngineConfig(),
+    settings: EvaluationSettings = EvaluationSettings(),
+    skip_missing: bool = False,
+) -> Results:
+    """Evaluate a model, and adapters on it in the same batches.
+
+    Tables are printed; they, everything as JSON, and every response go into a folder. What is there already is not
+    generated again.
+
+    Args:
+        model: A folder, a hub id, or ``embedded``.
+        suites: Names of suites, or ``all``.
+        adapters: Folders in PEFT's format, by the name each shall have.
+        folder: Where results go.
+        base: Revision, dtype, and prompts (``base`` for plain text) of the model.
+        data: Where the benchmarks' data are.
+        engine: Settings of the inference engine.
+        settings: What differs from the suites' protocols.
+        skip_missing: Go on without suites whose data are missing.
+
+    Raises:
+        ConfigError: a name or setting is wrong.
+        DataError: a suite's data are missing.
+        EngineError: the engine does not start, or failed twice.
+    """
+    base = replace(base, path=model)
+    found, missing = load_suites(suites, data, settings, skip_missing)
+    path = locate_base(base)
+    tokenizer = load_tokenizer(path)
+    chat = bool(tokenizer.chat_template) and base.prompts != "base"
+    members = [
+        Player(name, name, adapter_digest(Path(adapter)), Path(folder) / "responses" / name)
+        for name, adapter in (adapters or {}).items()
+    ]
+    players = [Player(BASE, None, str(path), Path(folder) / "responses" / BASE), *members]
+    done: list[SuiteResult] = []
+    needed = PROMPT_ROOM + max(settings.decoding(suite).max_tokens for suite in found)
+    with engines[engine.name](engine) as running, EvaluationProgress() as shown:
+        _start(running, base, path, adapters or {}, needed)
+        evaluator = Evaluator(running, tokenizer, chat, settings, shown)
+        for suite in found:
+            with suite:
+                done.append(evaluator.evaluate(suite, players))
+            results = Results(model, "evaluated alone", tuple(done), tuple(missing))
+            report.write(results, Path(folder))
+    report.show(results)
+    return results
+
+
+def _start(
+    engine: Engine, base: BaseConfig, path: Path, adapters: Mapping[str, str], needed_len: int
+) -> None:
+    configs = {name: _adapter_config(name, Path(adapter)) for name, adapter in adapters.items()}
+    ranks = [scale_of(config)[1] for config in configs.values()]
+    engine.start(
+        EngineBase(
+            path=path,
+            dtype=weight_dtype(base, accelerated=torch.cuda.is_available()),
+            rank=max(ranks, default=1),
+            live_adapters=max(1, len(adapters)),
+            needed_len=needed_len,
+        )
+    )
+    for name, adapter in adapters.items():
+        engine.load(LoadedAdapter(name, 0, Path(adapter), adapter_digest(Path(adapter))))
+
+
+def _adapter_config(name: str, folder: Path) -> str:
+    try:
+        return (folder / CONFIG_FILE).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(
+            f"adapter {name}: {folder} has no {CONFIG_FILE}, so it is no adapter: {error}"
+        ) from error
+
+
+def adapter_digest(folder: Path) -> str:
+    """Return what tells an adapter's weights and scale from others."""
+    digest = hashlib.sha256()
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def regrade(folder: str, data: DataSource = DataSource()) -> Results:
+    """Grade the responses of an earlier evaluation again, without a model.
+
+    Args:
+        folder: Where its results went.
+        data: Where the benchmarks' data are.
+
+    Raises:
+        ConfigError: there are no responses.
+        DataError: a suite's data, or an item that was answered, are missing.
+    """
+    files = sorted(Path(folder).glob("responses/*/*.jsonl"))
+    if not files:
+        raise ConfigError(f"there are no responses in {Path(folder) / 'responses'}")
+    names = list(dict.fromkeys(file.stem for file in files))
+    suites, _ = load_suites(names, data, EvaluationSettings(), skip_missing=False)
+    with EvaluationProgress() as shown:
+        done = [_regraded(suite, [f for f in files if f.stem == suite.name], shown) for suite in suites]
+    results = Results(folder, "graded again", tuple(done))
+    report.write(results, Path(folder), "regraded")
+    report.show(results)
+    return results
+
+
+def _regraded(suite: Suite[Any], files: Sequence[Path], listener: Listener) -> SuiteResult:
+    start = time.perf_counter()
+    responses = [response for file in files for response in ResponseFile(file).read()]
+    with suite:
+        graded = graded_responses(suite, suite.items(), responses, listener)
+    asked = [response.asked for response in graded]
+    decoding = Decoding(
+        max(a.max_tokens for a in asked), 1 + max(a.sample for a in asked), max(a.temperature for a in asked)
+    )
+    items = len({a.item for a in asked})
+    return summary(suite, decoding, graded, 0.0, time.perf_counter() - start, limited=items)
