@@ -3,8 +3,12 @@
 from populora.evaluation.suites import (  # noqa: F401
     aime,
     amc23,
+    cruxeval,
     gsm8k,
+    humaneval_plus,
+    livecodebench,
     math500,
+    mbpp_plus,
     minerva,
     olympiadbench,
 )

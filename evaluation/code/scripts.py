@@ -1,0 +1,76 @@
+"""Programs that read standard input: as jobs for the sandbox, and what came of them, by LiveCodeBench's rules."""
+
+import ast
+from decimal import Decimal, DecimalException
+
+from populora.evaluation.code.calls import Results
+from populora.verifier.sandbox import Failure, Harness, Job, Limits, Run
+
+_STARS = (
+    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
+    "functools", "operator", "io", "sys", "json", "builtins", "typing",
+)  # fmt: skip
+_MODULES = (
+    "string", "re", "datetime", "collections", "heapq", "bisect", "copy", "math", "random", "statistics", "itertools",
+    "functools", "operator", "io", "sys", "json",
+)  # fmt: skip
+PRELUDE = "\n".join(
+    [
+        *(f"from {name} import *" for name in _STARS),
+        *(f"import {name}" for name in _MODULES),
+        "sys.setrecursionlimit(50000)",
+    ]
+)
+"""What the benchmark has every program begin with."""
+
+
+def script_job(program: str, inputs: tuple[str, ...], seconds: float, limits: Limits) -> Job:
+    """Return the job that runs a program once for each standard input.
+
+    Args:
+        program: Its source.
+        inputs: Standard input of each run.
+        seconds: CPU time of one run.
+        limits: Of all runs together; the longest result is the output of one.
+    """
+    return Job(program, inputs, limits, harness=Harness("script", PRELUDE, "", seconds))
+
+
+def outputs(run: Run) -> Results:
+    """Read what came of such a job: standard output of each run, up to the first that failed."""
+    texts: list[str] = []
+    for outcome in run.outcomes:
+        if isinstance(outcome, Failure):
+            return Results(tuple(texts), (), outcome)
+        text = _literal(outcome.text)
+        if text is None:
+            return Results(tuple(texts), (), Failure("crash: no result"))
+        texts.append(text)
+    return Results(tuple(texts), ())
+
+
+def _literal(text: str) -> str | None:
+    try:
+        value = ast.literal_eval(text) if text[:1] in ("'", '"') else None
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, str) else None
+
+
+def same_output(expected: str, output: str) -> bool:
+    """Whether an output is the expected one: line by line, without blanks around, or as decimal numbers."""
+    rights, givens = _lines(expected), _lines(output)
+    return len(rights) == len(givens) and all(map(_same_line, rights, givens))
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.strip().split("\n")]
+
+
+def _same_line(right: str, given: str) -> bool:
+    if right == given:
+        return True
+    try:
+        return [Decimal(word) for word in right.split()] == [Decimal(word) for word in given.split()]
+    except DecimalException:
+        return False
