@@ -43,9 +43,10 @@ PRELOADED = (
     "datetime", "decimal", "difflib", "enum", "fractions", "functools", "graphlib", "hashlib", "heapq", "hmac",
     "html", "itertools", "json", "keyword", "locale", "math", "numbers", "operator", "pprint", "queue",
     "random", "re", "reprlib", "statistics", "string", "struct", "textwrap", "time", "token", "tokenize",
-    "types", "typing", "unicodedata", "warnings", "zlib", "_strptime", "encodings.ascii", "encodings.hex_codec",
-    "encodings.latin_1", "encodings.rot_13", "encodings.unicode_escape", "encodings.utf_16", "encodings.utf_16_be",
-    "encodings.utf_16_le", "encodings.utf_32",
+    "types", "typing", "unicodedata", "warnings", "zlib", "_strptime", "encodings.ascii", "encodings.big5",
+    "encodings.cp1252", "encodings.euc_jp", "encodings.gbk", "encodings.hex_codec", "encodings.latin_1",
+    "encodings.rot_13", "encodings.shift_jis", "encodings.unicode_escape", "encodings.utf_16", "encodings.utf_16_be",
+    "encodings.utf_16_le", "encodings.utf_32", "encodings.utf_7", "encodings.utf_8_sig",
 )  # fmt: skip
 
 _write, _exit, _modules, _import = os.write, os._exit, sys.modules, builtins.__import__
