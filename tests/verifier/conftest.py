@@ -15,9 +15,10 @@ QUICK = Limits(cpu_seconds=1.0, wall_seconds=20, memory_mib=256, literal_chars=5
 class Bench:
     """A pool with a synchronous face."""
 
-    def __init__(self, unsafe: bool = False) -> None:
-        self.pool = ZygotePool(2, unsafe=unsafe)
+    def __init__(self) -> None:
+        self.pool = ZygotePool(2)
         self.loop = LoopThread()
+        self.loop.call(self.pool.start())
 
     def close(self) -> None:
         self.loop.close()
@@ -38,11 +39,4 @@ class Bench:
 @pytest.fixture(scope="session")
 def bench() -> Iterator[Bench]:
     with closing(Bench()) as bench:
-        yield bench
-
-
-@pytest.fixture(scope="session")
-def unsafe_bench() -> Iterator[Bench]:
-    """For control runs: an escape that fails in ``bench`` has to succeed here."""
-    with closing(Bench(unsafe=True)) as bench:
         yield bench
