@@ -7,6 +7,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -17,8 +18,8 @@ from targets import attacks, report, targets
 from populora.verifier.pool import ZygotePool
 from populora.verifier.sandbox import Job, Limits, Value
 
-LIMITS = Limits(cpu_seconds=0.3, wall_seconds=2.0, memory_mib=256, literal_chars=500)
-HONEST = Job("def f(x):\n    return sorted(x, key=abs)", ("[3, -1, 2]",), LIMITS)
+LIMITS = Limits(cpu_seconds=0.2, wall_seconds=1.0, memory_mib=256, literal_chars=500)
+HONEST = Job("def f(x):\n    return sorted(x, key=abs)", ("[3, -1, 2]",), replace(LIMITS, wall_seconds=30))
 
 
 async def run(jobs: Sequence[Job]) -> dict[str, object]:
@@ -26,7 +27,7 @@ async def run(jobs: Sequence[Job]) -> dict[str, object]:
     pool = ZygotePool(4)
     await pool.start()
     processes = [psutil.Process(pid) for pid in pool.pids]
-    before = [process.memory_info().rss for process in processes]
+    before, open_before = [process.memory_info().rss for process in processes], _descriptors()
     runs = await pool.run([each for job in jobs for each in (job, HONEST)])
     result: dict[str, object] = {
         "layers": dict(pool.layers),
@@ -35,11 +36,14 @@ async def run(jobs: Sequence[Job]) -> dict[str, object]:
         "restarts": pool.restarts,
         "left": [str(child) for each in processes for child in each.children(recursive=True)],
         "growth": max(each.memory_info().rss - then for each, then in zip(processes, before, strict=True)),
-        "descriptors": len(os.listdir("/proc/self/fd")),
+        "descriptors": _descriptors() - open_before,
     }
     pool.close()
-    result["held"] = result["descriptors"] - len(os.listdir("/proc/self/fd"))
     return result
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 def _describe(outcome: object) -> list[str]:
