@@ -43,7 +43,7 @@ def test_several_configs_keep_their_order() -> None:
     [
         ("", "expected a command, fit or validate"),
         ("--config a.yaml", "expected a command, fit or validate"),
-        ("fti", "unknown command 'fti', expected fit or validate; did you mean fit?"),
+        ("fti", "unknown command 'fti', expected fit, validate or doctor; did you mean fit?"),
         ("fit extra", "unexpected 'extra'"),
         ("fit --config", "--config needs a value"),
         ("fit --dry_rum", "did you mean --dry_run?"),

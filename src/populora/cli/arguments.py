@@ -11,6 +11,7 @@ SUBCOMMANDS = {
     "fit": "co-evolve a population, or go on with --ckpt_path last",
     "validate": "evaluate the members of a checkpoint",
 }
+DOCTOR = {"doctor": "print what this machine has and lacks for a run, and the remedies"}
 SWITCHES = {
     "--help": "print the settings, their meaning and their defaults",
     "--dry_run": "check everything, print sizes, memory and where outputs go, and stop",
@@ -64,15 +65,18 @@ def read_command(arguments: Sequence[str]) -> Command:
         raise ConfigError(
             "expected a command, fit or validate; for example: populora fit --config configs/quickstart.yaml"
         )
+    if command.subcommand in DOCTOR and (command.configs or command.overrides):
+        raise ConfigError("doctor looks at the machine, not at settings: populora doctor")
     return command
 
 
 def _take_word(command: Command, word: str) -> None:
     if command.subcommand:
         raise ConfigError(f"unexpected {word!r} on the command line; settings are written --key value")
-    if word not in SUBCOMMANDS:
+    known = SUBCOMMANDS | DOCTOR
+    if word not in known:
         raise ConfigError(
-            f"unknown command {word!r}, expected fit or validate{did_you_mean(word, SUBCOMMANDS)}"
+            f"unknown command {word!r}, expected fit, validate or doctor{did_you_mean(word, known)}"
         )
     command.subcommand = word
 

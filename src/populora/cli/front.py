@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 
 from populora.base import local_folder
-from populora.cli.arguments import Command, read_command
+from populora.cli.arguments import DOCTOR, Command, read_command
 from populora.config import BaseConfig
 from populora.errors import ConfigError, PopuLoRAError
 
@@ -16,11 +16,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: The words after the program's name; those of this process when None.
 
     Returns:
-        0 when all went well, 2 when a setting is wrong, 1 when the run failed in a way that has a known remedy,
-        130 when it was interrupted.
+        0 when all went well, 2 when a setting is wrong, 1 when the run failed in a way that has a known remedy or
+        the machine lacks something that runs need, 130 when it was interrupted.
     """
     try:
-        _run(read_command(sys.argv[1:] if arguments is None else arguments))
+        return _run(read_command(sys.argv[1:] if arguments is None else arguments))
     except ConfigError as error:
         sys.stderr.write("".join(f"populora: {line}\n" for line in str(error).splitlines()))
         return 2
@@ -29,15 +29,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    return 0
 
 
-def _run(command: Command) -> None:
+def _run(command: Command) -> int:
     if "--help" in command.switches:
         from populora.cli.help import help_text
 
         sys.stdout.write(help_text(command.subcommand))
-        return
+        return 0
+    if command.subcommand in DOCTOR:
+        from populora.cli.doctor import examine
+
+        return 0 if examine() else 1
     from populora.cli.settings import dump, resolve
 
     settings = resolve(command)
@@ -52,3 +55,4 @@ def _run(command: Command) -> None:
         from populora.cli.launch import launch
 
         launch(command)
+    return 0

@@ -4,7 +4,7 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
-from populora.cli.arguments import SUBCOMMANDS, SWITCHES
+from populora.cli.arguments import DOCTOR, SUBCOMMANDS, SWITCHES
 from populora.cli.schema import Option, groups
 
 _EXAMPLES = """examples:
@@ -17,13 +17,15 @@ _EXAMPLES = """examples:
 
 def help_text(subcommand: str) -> str:
     """Return the help of a subcommand, or of the command itself for an empty name."""
+    if subcommand in DOCTOR:
+        return f"usage: populora {subcommand}\n\n{DOCTOR[subcommand]}\n"
     return "\n".join(_subcommand(subcommand) if subcommand else _command()) + "\n"
 
 
 def _command() -> Iterator[str]:
     yield "usage: populora COMMAND --config FILE [--KEY VALUE ...]"
     yield "\nCo-evolve populations of LoRA teachers and students on one frozen language model.\n\ncommands:"
-    for name, meaning in SUBCOMMANDS.items():
+    for name, meaning in (SUBCOMMANDS | DOCTOR).items():
         yield f"  {name:14} {meaning}"
     yield "\nswitches:"
     for name, meaning in SWITCHES.items():
