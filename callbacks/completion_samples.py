@@ -1,6 +1,7 @@
 """Some responses of every few iterations, to read."""
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -42,6 +43,8 @@ class CompletionSamples(L.Callback):
     @override
     def on_train_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
         self.path = log_folder(trainer) / "samples.jsonl"
+        if trainer.is_global_zero:
+            _drop_after(self.path, module_of(trainer).iteration)
 
     @override
     def on_train_batch_end(
@@ -72,3 +75,20 @@ class CompletionSamples(L.Callback):
             yield proposal_sample(proposal, tokenizer.decode(proposal.prompt_ids), step)
         for attempt in rng.sample(batch.attempts, min(self._count, len(batch.attempts))):
             yield attempt_sample(attempt, tokenizer.decode(attempt.prompt_ids), step)
+
+
+def _drop_after(path: Path, iteration: int) -> None:
+    """Drop samples that a run wrote beyond the iteration it now goes on from, and a line cut short by its death."""
+    if not path.exists():
+        return
+    kept = [line for line in path.read_text(encoding="ascii").splitlines() if _iteration(line) <= iteration]
+    fresh = path.with_name(f".{path.name}")
+    fresh.write_text("".join(f"{line}\n" for line in kept), encoding="ascii")
+    fresh.replace(path)
+
+
+def _iteration(line: str) -> float:
+    try:
+        return float(json.loads(line)["iteration"])
+    except ValueError:
+        return math.inf

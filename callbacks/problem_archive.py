@@ -1,6 +1,7 @@
 """The problems found so far, the hardest of each kind: MAP-Elites on a centroidal Voronoi tessellation."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -76,8 +77,8 @@ class ProblemArchive:
 
     @property
     def qd_score(self) -> float:
-        """Sum of the challenges over the cells."""
-        return float(self._cells.stats.qd_score)
+        """Sum of the challenges over the cells; depends on what is filed alone, not on the order of filing."""
+        return math.fsum(self._cells.data("objective"))
 
     @property
     def elites(self) -> list[Elite]:

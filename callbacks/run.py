@@ -1,7 +1,7 @@
 """How callbacks reach the parts of a run."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import lightning as L
 
@@ -9,6 +9,14 @@ if TYPE_CHECKING:
     from populora.datamodule import RolloutDataModule
     from populora.module import PopuLoRAModule
     from populora.population.bank import AdapterBank
+
+C = TypeVar("C", bound=L.Callback)
+
+
+def find_callback(trainer: L.Trainer, kind: type[C]) -> C | None:
+    """Return the first callback of a kind, None without any."""
+    callbacks: list[L.Callback] = trainer.callbacks  # type: ignore[attr-defined]
+    return next((callback for callback in callbacks if isinstance(callback, kind)), None)
 
 
 def module_of(trainer: L.Trainer) -> "PopuLoRAModule":

@@ -3,11 +3,9 @@
 import math
 from collections.abc import Iterator
 from statistics import fmean
-from typing import TypeVar
 
 import lightning as L
 import rich
-from lightning.pytorch.callbacks import ModelCheckpoint
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from typing_extensions import override
@@ -15,11 +13,10 @@ from typing_extensions import override
 from populora.callbacks.completion_samples import CompletionSamples
 from populora.callbacks.held_out import Scores
 from populora.callbacks.population_evaluation import PopulationEvaluation
-from populora.callbacks.run import module_of
+from populora.callbacks.run import find_callback, module_of
+from populora.callbacks.run_checkpoint import RunCheckpoint
 from populora.callbacks.tensorboard import tensorboard_folders
 from populora.population.members import Population
-
-C = TypeVar("C", bound=L.Callback)
 
 
 class RunSummary(L.Callback):
@@ -42,7 +39,7 @@ class RunSummary(L.Callback):
     def _print(self, trainer: L.Trainer) -> None:
         if not trainer.is_global_zero:
             return
-        module, evaluation = module_of(trainer), _find(trainer, PopulationEvaluation)
+        module, evaluation = module_of(trainer), find_callback(trainer, PopulationEvaluation)
         console = rich.get_console()
         console.print(member_table(module.population, evaluation, module.iteration))
         if evaluation is not None:
@@ -95,10 +92,10 @@ def comparison(population: Population, evaluation: PopulationEvaluation) -> Iter
 
 def places(trainer: L.Trainer) -> Iterator[str]:
     """Yield where checkpoints, TensorBoard logs and samples are."""
-    checkpoints = _find(trainer, ModelCheckpoint)
-    if checkpoints is not None and checkpoints.dirpath is not None:
-        yield f"checkpoints  {checkpoints.dirpath}"
-    samples = _find(trainer, CompletionSamples)
+    checkpoints = find_callback(trainer, RunCheckpoint)
+    if checkpoints is not None:
+        yield f"checkpoints  {checkpoints.location(trainer)}"
+    samples = find_callback(trainer, CompletionSamples)
     if samples is not None and samples.path is not None and samples.path.exists():
         yield f"samples      {samples.path}"
     for folder in tensorboard_folders(trainer):
@@ -111,8 +108,3 @@ def _cells(scores: Scores | None, base: Scores) -> list[str]:
         return ["–"] * (len(base.by_task) + 2)
     tasks = [f"{100 * scores.by_task[task]:.1f}" for task in base.by_task]
     return [*tasks, f"{100 * scores.mean:.1f}", f"{100 * (scores.mean - base.mean):+.1f}"]
-
-
-def _find(trainer: L.Trainer, kind: type[C]) -> C | None:
-    callbacks: list[L.Callback] = trainer.callbacks  # type: ignore[attr-defined]
-    return next((callback for callback in callbacks if isinstance(callback, kind)), None)

@@ -15,6 +15,7 @@ POOLED = "all"
 
 _UPDATE_QUANTITIES = (
     "entropy", "mismatch", "gradient_norm", "flat_share", "kl", "clip_share", "loss", "samples", "stepped",
+    "finite",
 )  # fmt: skip
 
 

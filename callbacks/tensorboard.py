@@ -37,6 +37,18 @@ def log_figure(trainer: L.Trainer, tag: str, figure: "Figure", step: int) -> Non
         writer.add_figure(tag, figure, step)
 
 
+def forget_after(trainer: L.Trainer, step: int) -> None:
+    """Have TensorBoard drop what was logged beyond ``step``, before a run goes on from there."""
+    from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+
+    for writer in _writers(trainer):
+        for fields in (
+            {"file_version": "brain.Event:2"},
+            {"session_log": SessionLog(status=SessionLog.START)},
+        ):
+            writer.file_writer.add_event(Event(step=step + 1, **fields))
+
+
 def tensorboard_folders(trainer: L.Trainer) -> list[Path]:
     """Return where the TensorBoard loggers write."""
     return [Path(logger.log_dir) for logger in trainer.loggers if isinstance(logger, TensorBoardLogger)]

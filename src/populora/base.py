@@ -1,5 +1,6 @@
 """Finding and loading the frozen base: the embedded one, a local folder, or a hub id."""
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 EMBEDDED = "embedded"
 CONFIG_FILE = "config.json"
+_TAIL = 2**16
 
 
 def locate_base(config: BaseConfig) -> Path:
@@ -87,6 +89,20 @@ def _download(config: BaseConfig) -> Path:
             f"reachable hub ({type(error).__name__}: {reason}). Give the path of a folder with config.json, "
             "or check the hub id and the network"
         ) from error
+
+
+def base_digest(folder: Path) -> str:
+    """Return a digest (16 hex characters) by which another base, or other weights of the same one, are told apart.
+
+    It covers the config, and of each file of weights the size and the last 64 KiB.
+    """
+    digest = hashlib.sha256((folder / CONFIG_FILE).read_bytes())
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*.bin")]):
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            file.seek(max(0, size - _TAIL))
+            digest.update(f"{path.name} {size}".encode() + file.read())
+    return digest.hexdigest()[:16]
 
 
 def load_tokenizer(folder: Path) -> "PreTrainedTokenizerBase":

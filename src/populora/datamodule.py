@@ -2,9 +2,9 @@
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import lightning as L
 from typing_extensions import override
@@ -12,7 +12,7 @@ from typing_extensions import override
 from populora.base import EMBEDDED
 from populora.config import EngineConfig, RolloutConfig, VerifierConfig
 from populora.embedded import starting_problems
-from populora.errors import ConfigError, EngineError
+from populora.errors import AdapterSyncError, ConfigError, EngineError
 from populora.records import RolloutBatch
 from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
 from populora.rollouts.collector import Collector
@@ -24,9 +24,12 @@ from populora.seeding import run_seed
 from populora.tasks import configured, seed_problems
 from populora.tasks.buffer import ProblemBuffer
 from populora.verifier import Verifier
+from populora.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from populora.module import PopuLoRAModule
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +71,7 @@ class RolloutDataModule(L.LightningDataModule):
         self.verifier = Verifier(verifier, seed=run_seed())
         self.stage_listener: StageListener | None = None
         self._sync: AdapterSync | None = None
+        self._watchdog = Watchdog()
 
     @property
     def module(self) -> "PopuLoRAModule":
@@ -96,6 +100,7 @@ class RolloutDataModule(L.LightningDataModule):
             )
         prompts = module.prompts
         longest = max(self.rollout.max_proposal_tokens, self.rollout.max_attempt_tokens)
+        self._watchdog.start("the engine's start")
         self.engine.start(
             EngineBase(
                 path=module.base_folder,
@@ -121,6 +126,12 @@ class RolloutDataModule(L.LightningDataModule):
         self._sync = None
         self.engine.close()
         self.verifier.close()
+        self._watchdog.stop()
+
+    @override
+    def on_exception(self, exception: BaseException) -> None:
+        """Lightning tears nothing down after an error."""
+        self.teardown("")
 
     @override
     def train_dataloader(self) -> "RolloutLoader":
@@ -144,27 +155,34 @@ class RolloutDataModule(L.LightningDataModule):
         self.buffer.load_state_dict(state_dict["buffer"])
 
     def collect(self, iteration: int) -> RolloutBatch:
-        """Bring the engine up to date, play one iteration, and remember its new problems.
-
-        An engine that fails is restarted once and the iteration played again from its beginning.
+        """Play one iteration with the present adapters; changes nothing that a checkpoint holds.
 
         Raises:
-            EngineError: it failed again.
+            EngineError: the engine failed twice.
         """
+        return self._with_engine(lambda: self._play(iteration))
+
+    def remember(self, batch: RolloutBatch) -> None:
+        """Put the new problems of an iteration into the buffer."""
+        self.buffer.add(batch.new_problems)
+
+    def _play(self, iteration: int) -> RolloutBatch:
         start = time.perf_counter()
         self.synchronise()
         seconds = time.perf_counter() - start
-        try:
-            batch = self._play(iteration)
-        except EngineError as error:
-            logger.warning("Iteration %d: %s Restarting the engine once.", iteration, error)
-            self.engine.restart()
-            batch = self._play(iteration)
-        self.buffer.add(batch.new_problems)
+        batch = self._collector.collect(iteration, self.module.population, self.buffer, self.tell)
         return replace(batch, timings=replace(batch.timings, sync=seconds))
 
-    def _play(self, iteration: int) -> RolloutBatch:
-        return self._collector.collect(iteration, self.module.population, self.buffer, self.tell)
+    def _with_engine(self, act: Callable[[], T]) -> T:
+        """Do something; should the engine fail, restart it once and do it again from its beginning."""
+        try:
+            return act()
+        except AdapterSyncError:
+            raise
+        except EngineError as error:
+            logger.warning("%s Restarting the engine once.", error)
+            self.engine.restart()
+            return act()
 
     def synchronise(self) -> None:
         """Give the engine every adapter that changed, and check that it holds it.
@@ -179,15 +197,20 @@ class RolloutDataModule(L.LightningDataModule):
 
     def solve(self, questions: Sequence[Question], sampling: Sampling) -> list[tuple[Answer, ...]]:
         """Let members answer problems with their present weights, outside of training."""
-        self.synchronise()
-        return self._solver.solve(questions, sampling, self.tell)
+
+        def answer() -> list[tuple[Answer, ...]]:
+            self.synchronise()
+            return self._solver.solve(questions, sampling, self.tell)
+
+        return self._with_engine(answer)
 
     def reserve(self, programs: frozenset[str]) -> None:
         """Keep programs of an evaluation set out of training: a proposal that repeats one is invalid."""
         self._proposer.reserved |= programs
 
     def tell(self, stage: str, done: int, total: int) -> None:
-        """Pass progress within an iteration on to the listener, if there is one."""
+        """Pass progress within an iteration on to the watchdog, and to the listener if there is one."""
+        self._watchdog.note(f"{stage} ({done:,} of {total:,}) in iteration {self.module.iteration + 1}")
         if self.stage_listener is not None:
             self.stage_listener(stage, done, total)
 

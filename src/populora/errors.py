@@ -4,6 +4,7 @@ PopuLoRAError
 ├── ConfigError        a setting is wrong or two settings contradict each other
 ├── EngineError        the inference engine cannot start, died, or answered wrongly
 │   └── AdapterSyncError   the engine does not hold the adapter it was given
+├── LearningError      a member's numbers went wrong for too long
 ├── VerifierError      the sandbox itself failed (a failing program is data, not an error)
 ├── DataError          a benchmark's data are missing or damaged
 └── CheckpointError    a checkpoint cannot be written, read, or does not fit this run
@@ -24,6 +25,10 @@ class EngineError(PopuLoRAError, RuntimeError):
 
 class AdapterSyncError(EngineError):
     """The engine does not hold the adapter version it was given."""
+
+
+class LearningError(PopuLoRAError, RuntimeError):
+    """A member's loss, gradient or engine mismatch went wrong for too many steps."""
 
 
 class VerifierError(PopuLoRAError, RuntimeError):

@@ -1,6 +1,7 @@
 """The LightningModule: a frozen base, a bank of adapters, one gradient step per adapter and iteration."""
 
 import logging
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -12,14 +13,16 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 from typing_extensions import override
 
-from populora.base import load_model, load_tokenizer, locate_base, prompt_set, weight_dtype
+from populora.base import base_digest, load_model, load_tokenizer, locate_base, prompt_set, weight_dtype
 from populora.config import AdapterConfig, BaseConfig, LearningConfig, PopulationConfig, RewardConfig
 from populora.errors import CheckpointError
 from populora.learning.advantages import advantages
+from populora.learning.health import Health
 from populora.learning.samples import samples_of
 from populora.learning.step import gradient_step
 from populora.loop_progress import rewind
 from populora.population.bank import AdapterBank
+from populora.population.head import check_head
 from populora.population.members import Population
 from populora.population.optimizer import build_optimizer, load_moments, moments
 from populora.records import RolloutBatch, Update
@@ -70,6 +73,7 @@ class PopuLoRAModule(L.LightningModule):
         self.learning = learning
         advantages[learning.advantage]
         self.population = Population(population)
+        self.health = Health(learning)
         self.bank: AdapterBank | None = None
         self.iteration = 0
         self.last_update: Update | None = None
@@ -105,6 +109,7 @@ class PopuLoRAModule(L.LightningModule):
         if self.bank is not None:
             return
         model = load_model(self.base_folder, self.weight_dtype)
+        check_head(model)
         if self.base.gradient_checkpointing:
             model.gradient_checkpointing_enable()
         names = [member.name for member in self.population.members]
@@ -135,6 +140,8 @@ class PopuLoRAModule(L.LightningModule):
     @override
     def training_step(self, batch: RolloutBatch, batch_idx: int) -> None:
         wrapped = cast(LightningOptimizer, self.optimizers())
+        self._data.tell("train", 0, 1)
+        self._data.remember(batch)
         self.last_update = gradient_step(
             self._bank,
             self.optimizer,
@@ -144,6 +151,7 @@ class PopuLoRAModule(L.LightningModule):
             backward=self.manual_backward,
             step=wrapped.step,
         )
+        self.health.check(self.last_update)
         for update in self.last_update.members:
             if update.stepped:
                 self.population.advance(update.member.name)
@@ -152,7 +160,11 @@ class PopuLoRAModule(L.LightningModule):
     @property
     def rollout_temperature(self) -> float:
         """Temperature at which the batches are sampled."""
-        return cast("RolloutDataModule", self.trainer.datamodule).rollout.temperature  # type: ignore[attr-defined]
+        return self._data.rollout.temperature
+
+    @property
+    def _data(self) -> "RolloutDataModule":
+        return cast("RolloutDataModule", self.trainer.datamodule)  # type: ignore[attr-defined]
 
     @override
     def validation_step(self, batch: int, batch_idx: int) -> None:
@@ -172,9 +184,11 @@ class PopuLoRAModule(L.LightningModule):
             "iteration": self.iteration,
             "seed": run_seed(),
             "base": self.base.path,
+            "base_digest": base_digest(self.base_folder),
             "rank": self.adapter.rank,
             "alpha": self.adapter.alpha,
             "population": self.population.state_dict(),
+            "health": self.health.state_dict(),
         }
 
     @property
@@ -189,13 +203,7 @@ class PopuLoRAModule(L.LightningModule):
             CheckpointError: the checkpoint was made with another base, rank, scale or population.
         """
         state = checkpoint["populora"]
-        present = {"base": self.base.path, "rank": self.adapter.rank, "alpha": self.adapter.alpha}
-        for key, value in present.items():
-            if state[key] != value:
-                raise CheckpointError(
-                    f"the checkpoint was made with {key} {state[key]!r}, this run has {value!r}; "
-                    f"set it to {state[key]!r}, or start a new run without --ckpt_path"
-                )
+        self._refuse_another_shape(state)
         self.population.load_state_dict(state["population"])
         if state["seed"] != run_seed():
             logger.warning(
@@ -207,5 +215,22 @@ class PopuLoRAModule(L.LightningModule):
         for name, tensors in checkpoint["adapters"].items():
             self._bank.load_state(name, tensors)
         self._moments = checkpoint["moments"]
+        self.health.load_state_dict(state["health"])
         self.iteration = state["iteration"]
         rewind(checkpoint["loops"]["fit_loop"], self.iteration)
+
+    def _refuse_another_shape(self, state: Mapping[str, Any]) -> None:
+        present = {"rank": self.adapter.rank, "alpha": self.adapter.alpha}
+        for key, value in present.items():
+            if state[key] != value:
+                raise CheckpointError(
+                    f"the checkpoint was made with model.adapter.{key} {state[key]!r}, this run has {value!r}; "
+                    f"set it to {state[key]!r}, or start a new run without --ckpt_path"
+                )
+        digest = base_digest(self.base_folder)
+        if state["base_digest"] != digest:
+            raise CheckpointError(
+                f"the checkpoint was made with model.base.path {state['base']!r} (digest {state['base_digest']}), this "
+                f"run has {self.base.path!r} (digest {digest}): its adapters mean nothing on another base; set it to "
+                "the same base, or start a new run without --ckpt_path"
+            )

@@ -1,6 +1,7 @@
 """What flows through one iteration: each stage hands the next frozen records, never dicts."""
 
 import hashlib
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
@@ -205,6 +206,11 @@ class MemberUpdate:
     """Mean |log p(trainer) − log p(engine)| over those tokens."""
     kl: float = 0.0
     """Mean estimate of KL(policy ‖ base) over those tokens; 0 while the KL weight is 0."""
+
+    @property
+    def finite(self) -> bool:
+        """Whether loss and gradient are numbers; else the step was skipped."""
+        return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
 
 @dataclass(frozen=True)

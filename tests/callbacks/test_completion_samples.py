@@ -77,3 +77,18 @@ def test_samples_are_drawn_when_due_and_as_many_as_asked(run, records):
 def test_arguments():
     with pytest.raises(ConfigError, match=r"CompletionSamples\(every=0\)"):
         CompletionSamples(every=0)
+
+
+def test_samples_beyond_the_iteration_gone_on_from_are_dropped(run, records):
+    callback, student = CompletionSamples(every=1, count=1), run.population.students[0]
+    callback.on_train_start(run.trainer, run.module)
+    for iteration in range(4):
+        run.finish_batch(callback, records.batch(iteration, attempts=[records.attempt(student, True)]))
+    whole = callback.path.read_text()
+    callback.path.write_text(whole + '{"iteration": 2, "cut sho')
+    run.module.iteration = 2
+    CompletionSamples(every=1, count=1).on_train_start(run.trainer, run.module)
+    assert callback.path.read_text().splitlines() == whole.splitlines()[:2]
+    for iteration in (2, 3):
+        run.finish_batch(callback, records.batch(iteration, attempts=[records.attempt(student, True)]))
+    assert callback.path.read_text() == whole

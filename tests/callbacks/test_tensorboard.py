@@ -2,7 +2,13 @@
 
 from matplotlib.figure import Figure
 
-from populora.callbacks.tensorboard import log_figure, log_scalars, log_text, tensorboard_folders
+from populora.callbacks.tensorboard import (
+    forget_after,
+    log_figure,
+    log_scalars,
+    log_text,
+    tensorboard_folders,
+)
 
 
 def test_scalars_text_and_figures_come_back(run):
@@ -29,3 +35,11 @@ def test_other_processes_and_other_loggers_get_neither_text_nor_figure(run):
     assert not run.scalars
     assert not tags["tensors"]
     assert not tags["images"]
+
+
+def test_a_resumed_run_replaces_what_was_logged_beyond_its_start(run):
+    for step in (1, 2, 3, 4):
+        log_scalars(run.trainer, {"a/b": float(step)}, step)
+    forget_after(run.trainer, 2)
+    log_scalars(run.trainer, {"a/b": 30.0}, 3)
+    assert [(e.step, e.value) for e in run.events().Scalars("a/b")] == [(1, 1.0), (2, 2.0), (3, 30.0)]

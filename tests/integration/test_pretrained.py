@@ -31,4 +31,6 @@ def test_two_iterations_on_smollm2(tmp_path: Path) -> None:
     assert checkpoint["populora"]["iteration"] == 2
     scores = next(v for k, v in checkpoint["callbacks"].items() if "PopulationEvaluation" in k)["scores"]
     assert any(s["member"] == "student-0" and s["iteration"] == 2 for s in scores)
-    assert any(factor.any() for name, factor in checkpoint["adapters"]["student-0"].items() if "lora_B" in name)
+    assert any(
+        factor.any() for name, factor in checkpoint["adapters"]["student-0"].items() if "lora_B" in name
+    )

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,10 +12,12 @@ import psutil
 import pytest
 
 from populora.errors import EngineError
+from populora.rollouts import process as engine_process
 from populora.rollouts.process import Call, EngineProcess, call_each
 
 SERVED = """
 import os, subprocess, sys, time
+from populora.rollouts import process
 from populora.rollouts.process import Progress, serve
 
 class Served:
@@ -32,6 +36,8 @@ class Served:
         os._exit(3)
     def hang(self):
         time.sleep(600)
+    def swallow(self, data):
+        return len(data)
     def have_child(self):
         return subprocess.Popen(["sleep", "600"]).pid
 
@@ -146,3 +152,41 @@ def test_one_death_ends_the_others(pair: tuple[EngineProcess, EngineProcess]) ->
     with pytest.raises(EngineError, match="last words"):
         call_each(pair, [Call("die", ()), Call("hang", ())], 60)
     assert all(_gone(each.pid) for each in pair)
+
+
+def test_a_process_that_stands_still_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_process, "_MESSAGE_SECONDS", 1)
+    monkeypatch.setattr(engine_process, "_GRACE", 0.2)
+    still = _start(tmp_path)
+    os.kill(still.pid, signal.SIGSTOP)
+    with pytest.raises(EngineError, match="stands still in the middle of a message"):
+        still.call("swallow", bytes(10 << 20), timeout=60)
+    assert _gone(still.pid)
+
+
+TRAINER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from populora.rollouts import process
+served = process.EngineProcess("served_here", {**os.environ, "PYTHONPATH": sys.argv[1]})
+child = served.call("have_child", timeout=60)
+print(served.pid, child, flush=True)
+served.call("hang", timeout=600)
+"""
+
+
+def test_a_killed_trainer_leaves_no_process_even_in_the_middle_of_a_call(tmp_path: Path) -> None:
+    (tmp_path / "served_here.py").write_text(
+        SERVED.replace("serve(Served", "process._GRACE = 0.2\nserve(Served")
+    )
+    trainer = subprocess.Popen(
+        [sys.executable, "-c", TRAINER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    )
+    assert trainer.stdout is not None
+    pids = [int(word) for word in trainer.stdout.readline().split()]
+    time.sleep(0.2)
+    trainer.kill()
+    trainer.communicate()
+    assert all(map(_gone, pids))

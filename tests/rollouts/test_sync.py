@@ -1,11 +1,14 @@
 """Adapters on their way from the bank to an engine."""
 
+import errno
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -15,6 +18,7 @@ from populora.config import AdapterConfig, EngineConfig
 from populora.errors import AdapterSyncError
 from populora.population.bank import AdapterBank
 from populora.records import Member, Role
+from populora.rollouts import sync as sync_module
 from populora.rollouts.engine import EngineBase, LoadedAdapter
 from populora.rollouts.scripted import ScriptedEngine
 from populora.rollouts.sync import AdapterSync
@@ -150,3 +154,44 @@ def test_adapters_pass_through_memory_where_there_is_a_folder_in_memory(engine: 
     assert len(created) == 1
     sync.close()
     assert not created[0].exists()
+
+
+def test_a_folder_removed_from_outside_is_made_again(
+    bank: AdapterBank,
+    engine: ScriptedEngine,
+    sync: AdapterSync,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    sync(bank, [TEACHER, STUDENT])
+    [private] = tmp_path.iterdir()
+    shutil.rmtree(private)
+    sync(bank, [_advanced(TEACHER), STUDENT])
+    assert "removed from outside" in caplog.text
+    assert engine.adapters[TEACHER.name].path.is_dir()
+    assert (private / "lock").exists()
+
+
+def test_a_restarted_engine_gets_every_adapter_again(
+    bank: AdapterBank, engine: ScriptedEngine, sync: AdapterSync
+) -> None:
+    sync(bank, [TEACHER, STUDENT])
+    engine.restart()
+    assert sync(bank, [TEACHER, STUDENT]).loaded == (TEACHER, STUDENT)
+
+
+def test_a_full_memory_is_explained(
+    bank: AdapterBank, sync: AdapterSync, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(name: str, folder: Path, dtype: torch.dtype) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(bank, "export", full)
+    with pytest.raises(AdapterSyncError, match=r"No space left on device.*--shm-size"):
+        sync(bank, [TEACHER])
+
+
+def test_short_memory_is_passed_by(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=64 << 20))
+    assert sync_module._memory_folder() == tmp_path

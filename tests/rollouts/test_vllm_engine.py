@@ -239,7 +239,11 @@ def test_killed_while_generating_it_restarts_and_repeats_itself(stage: Stage) ->
         stage.engine.generate(requests, kill)
     with pytest.raises(EngineError, match="not running"):
         stage.engine.generate(requests)
+    held = list(stage.engine.adapters.values())
     stage.engine.restart()
+    assert not stage.engine.adapters
+    for adapter in held:
+        stage.engine.load(adapter)
     assert stage.engine.generate(list(reversed(requests))) == list(reversed(before))
 
 

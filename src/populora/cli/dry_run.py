@@ -98,7 +98,9 @@ def _memory_rows(settings: Settings, shape: BaseShape) -> Iterator[Row]:
 
 def _output_rows(root: Path) -> Iterator[Row]:
     state = (
-        "has an earlier run, which would be added to" if (root / "config.yaml").exists() else "would be made"
+        "has an earlier run, which would be moved aside unless --ckpt_path goes on from it"
+        if (root / "config.yaml").exists()
+        else "would be made"
     )
     yield "outputs", str(root), state
     yield "", "config.yaml, events.out.tfevents.*, checkpoints/", f"watch with: tensorboard --logdir {root}"

@@ -1,5 +1,6 @@
 """The command: settle everything that can be settled at once, and only then load torch, Lightning and vLLM."""
 
+import errno
 import sys
 from collections.abc import Sequence
 
@@ -26,6 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except PopuLoRAError as error:
         sys.stderr.write(f"populora: {error}\n")
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        sys.stderr.write(
+            f"populora: {error}. Checkpoints written so far are whole; free some space and go on with --ckpt_path last\n"
+        )
         return 1
     except KeyboardInterrupt:
         return 130

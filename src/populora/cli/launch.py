@@ -9,21 +9,34 @@ from typing import Any, TypeVar
 import rich
 from jsonargparse import set_parsing_settings
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch import Callback, Trainer
-from lightning.pytorch.cli import LightningCLI
+from lightning.pytorch import Callback, LightningModule, Trainer
+from lightning.pytorch.cli import LightningCLI, SaveConfigCallback
 from lightning.pytorch.loggers import TensorBoardLogger
 from rich.logging import RichHandler
 from typing_extensions import override
 
-import populora.callbacks  # noqa: F401  (makes its classes known by their short names)
+from populora.callbacks import RunCheckpoint
+from populora.callbacks.run import find_callback
 from populora.checkpoint_io import DirectoryCheckpointIO
+from populora.checkpoints import LAST
 from populora.cli.arguments import SUBCOMMANDS, Command
 from populora.cli.schema import TRAINER_DEFAULTS
+from populora.cli.takeover import chosen_checkpoint, occupied, requeued, set_aside
 from populora.datamodule import RolloutDataModule
 from populora.errors import ConfigError
 from populora.module import PopuLoRAModule
 
 T = TypeVar("T")
+
+
+class RunConfig(SaveConfigCallback):
+    """Writes the resolved config beside the logs, and into every checkpoint."""
+
+    @override
+    def on_save_checkpoint(
+        self, trainer: Trainer, pl_module: LightningModule, checkpoint: dict[str, Any]
+    ) -> None:
+        checkpoint["config"] = self.parser.dump(self.config, skip_none=False)
 
 
 class PopuLoRACLI(LightningCLI):
@@ -73,6 +86,32 @@ class PopuLoRACLI(LightningCLI):
         kwargs["plugins"] = [*(plugins if isinstance(plugins, list) else [plugins]), DirectoryCheckpointIO()]
         return super().instantiate_trainer(**kwargs)
 
+    def fit(self, ckpt_path: str | None = None, **arguments: Any) -> None:
+        """Train, from a checkpoint or anew; what an earlier run left is then moved aside.
+
+        Raises:
+            ConfigError: another run is at work in the same folder.
+        """
+        root = Path(self.trainer.default_root_dir)
+        with occupied(root):
+            ckpt_path = self._checkpoint(LAST if ckpt_path is None and requeued(root) else ckpt_path)
+            if ckpt_path is None:
+                set_aside(root)
+            self.trainer.fit(ckpt_path=ckpt_path, **arguments)
+
+    def validate(self, ckpt_path: str | None = None, **arguments: Any) -> None:
+        """Evaluate the members of a checkpoint."""
+        self.trainer.validate(ckpt_path=self._checkpoint(ckpt_path), **arguments)
+
+    def _checkpoint(self, choice: str | None) -> str | None:
+        """Replace ``last`` and ``best`` by a folder that is whole; without RunCheckpoint Lightning knows them."""
+        checkpoints = find_callback(self.trainer, RunCheckpoint)
+        if checkpoints is None:
+            return choice
+        return chosen_checkpoint(
+            choice, (checkpoints.location(self.trainer), Path(self.trainer.default_root_dir))
+        )
+
 
 def launch(command: Command) -> PopuLoRACLI:
     """Run the command and return what ran it.
@@ -90,6 +129,7 @@ def launch(command: Command) -> PopuLoRACLI:
             args=lightning_arguments(command),
             trainer_defaults=dict(TRAINER_DEFAULTS),
             seed_everything_default=0,
+            save_config_callback=RunConfig,
             save_config_kwargs={"overwrite": True, "config_filename": _config_name(command)},
             parser_kwargs={"exit_on_error": False} | {name: {"exit_on_error": False} for name in SUBCOMMANDS},
             auto_configure_optimizers=False,
@@ -97,6 +137,10 @@ def launch(command: Command) -> PopuLoRACLI:
         )
     except (argparse.ArgumentError, MisconfigurationException) as error:
         raise ConfigError(str(error)) from error
+    except SystemExit as error:  # Lightning's answer to an interrupt
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def lightning_arguments(command: Command) -> list[str]:

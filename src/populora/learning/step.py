@@ -106,7 +106,9 @@ def _logprobs(
 ) -> tuple[Tensor, Tensor]:
     hidden = bank.hidden_states(batch.input_ids, batch.attention_mask, adapters)
     hidden = hidden.flatten(0, 1).index_select(0, batch.positions)
-    return completion_logprobs(hidden, bank.head, bank.head_bias, batch.targets, temperature)
+    return completion_logprobs(
+        hidden, bank.head, bank.head_bias, batch.targets, temperature / bank.logit_scale
+    )
 
 
 def _finish(

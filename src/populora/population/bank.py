@@ -21,6 +21,7 @@ from populora.population.adapter_files import (
     to_tensors,
     write_folder,
 )
+from populora.population.head import logit_scale
 from populora.population.lowrank import Adapter, LowRank, fresh_rows
 from populora.population.routing import Router, segments_of
 from populora.population.targets import target_paths
@@ -44,7 +45,7 @@ class AdapterBank(nn.Module):
         seed: With a member's name it decides the initial A.
 
     Raises:
-        ConfigError: a target module does not exist, or the base has no language-model head.
+        ConfigError: a target module does not exist, or the base has no language-model head or caps its logits.
     """
 
     def __init__(self, base: PreTrainedModel, names: Sequence[str], config: AdapterConfig, seed: int) -> None:
@@ -64,6 +65,8 @@ class AdapterBank(nn.Module):
             self.model.add_adapter(name, LoraConfig(**settings))
         adapted = sorted(self.model.peft_config[self.names[0]].target_modules)
         self._config_text = config_text(config.rank, config.alpha, adapted, base.name_or_path)
+        self.logit_scale = logit_scale(base.config)
+        """Number that the base multiplies its logits by."""
         self._scaling = config.alpha / config.rank
         self._router = Router(self._scaling)
         self._layers: dict[str, Any] = {

@@ -89,7 +89,7 @@ class Engine(ABC):
 
     @abstractmethod
     def restart(self) -> None:
-        """Start afresh after a failure and load the same adapters again.
+        """Start afresh after a failure, without adapters.
 
         Raises:
             EngineError: the engine does not start.

@@ -6,11 +6,14 @@ makes a time limit possible for every call; and lets the trainer outlive a crash
 
 import logging
 import os
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 _LOG_TAIL = 2000
 _GRACE = 10.0
+"""Seconds a process may take to end by itself."""
+_MESSAGE_SECONDS = 60
+"""Seconds that a message under way may stand still."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +69,8 @@ class EngineProcess:
 
     def __init__(self, module: str, environment: Mapping[str, str]) -> None:
         ours, theirs = socket.socketpair()
+        for limit in (socket.SO_SNDTIMEO, socket.SO_RCVTIMEO):
+            ours.setsockopt(socket.SOL_SOCKET, limit, struct.pack("@ll", _MESSAGE_SECONDS, 0))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115
         with theirs:
             self._process = subprocess.Popen(
@@ -151,7 +159,10 @@ class EngineProcess:
 
     def _obituary(self) -> str:
         """Say how the process died, with the end of its output."""
-        code = self._process.wait()
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            return "its process stands still in the middle of a message"
         cause = f"with exit code {code}"
         if code == -signal.SIGKILL:
             cause = "killed from outside, as the system does when memory runs out"
@@ -223,6 +234,7 @@ def serve(target: object, descriptor: int) -> None:
         descriptor: Number of the inherited socket.
     """
     os.set_inheritable(descriptor, False)
+    threading.Thread(target=_end_with_trainer, args=(descriptor,), daemon=True).start()
     connection = Connection(descriptor)
     while True:
         try:
@@ -231,6 +243,15 @@ def serve(target: object, descriptor: int) -> None:
             return
         for message in _answer(target, call):
             connection.send(message)
+
+
+def _end_with_trainer(descriptor: int) -> None:
+    """Kill this process and its children when the other side is gone and a call keeps them from ending."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLRDHUP)
+    poll.poll()
+    time.sleep(_GRACE / 2)
+    os.killpg(0, signal.SIGKILL)
 
 
 def _answer(target: object, call: Call) -> Iterator[object]:

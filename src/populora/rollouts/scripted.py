@@ -65,7 +65,8 @@ class ScriptedEngine(Engine):
 
     @override
     def restart(self) -> None:
-        """Nothing dies here."""
+        """Nothing dies here; adapters are forgotten as by any engine."""
+        self._adapters.clear()
 
     @override
     def close(self) -> None:

@@ -1,17 +1,20 @@
 """Bringing the trainer's adapters to the engine, and proving that they arrived."""
 
 import fcntl
+import logging
 import os
 import shutil
 import tempfile
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TextIO
 
 import torch
+from safetensors import SafetensorError
 
 from populora.errors import AdapterSyncError
 from populora.records import Member
@@ -20,6 +23,10 @@ from populora.rollouts.engine import Engine, LoadedAdapter
 _SHARED_MEMORY = Path("/dev/shm")
 _PREFIX = "populora-"
 _LOCK = "lock"
+_ROOM = 2**30
+"""Bytes that must be free in memory for adapters to pass through it."""
+
+logger = logging.getLogger(__name__)
 
 
 class AdapterSource(Protocol):
@@ -72,6 +79,7 @@ class AdapterSync:
         """
         start = time.perf_counter()
         loaded, unchanged, size = [], [], 0
+        self._folder.restore()
         for member in members:
             held = self._engine.adapters.get(member.name)
             if held is not None and held.version == member.version:
@@ -79,10 +87,9 @@ class AdapterSync:
             adapter = self._load(bank, member)
             size += sum(file.stat().st_size for file in adapter.path.iterdir())
             loaded.append(member)
-            if held is not None:
-                shutil.rmtree(held.path, ignore_errors=True)
-                if held.fingerprint == adapter.fingerprint:
-                    unchanged.append(member)
+            if held is not None and held.fingerprint == adapter.fingerprint:
+                unchanged.append(member)
+        self._folder.keep({adapter.path for adapter in self._engine.adapters.values()})
         self._engine.reset_cache()
         return SyncReport(tuple(loaded), tuple(unchanged), size, time.perf_counter() - start)
 
@@ -92,7 +99,13 @@ class AdapterSync:
 
     def _load(self, bank: AdapterSource, member: Member) -> LoadedAdapter:
         folder = self._folder.path / f"{member.name}-v{member.version}"
-        bank.export(member.name, folder, self._dtype)
+        try:
+            bank.export(member.name, folder, self._dtype)
+        except (OSError, SafetensorError) as error:
+            raise AdapterSyncError(
+                f"cannot write version {member.version} of {member.name} to {folder.parent}: {error}. Free some space "
+                "there; in a container give it more shared memory (docker run --shm-size)"
+            ) from error
         expected = bank.fingerprint(member.name, self._dtype)
         adapter = LoadedAdapter(member.name, member.version, folder, expected)
         self._engine.load(adapter)
@@ -114,17 +127,48 @@ class _PrivateFolder:
     """
 
     def __init__(self, root: Path) -> None:
-        for lock in root.glob(f"{_PREFIX}*/{_LOCK}"):
-            _remove_orphan(lock)
-        self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
-        self._lock = (self.path / _LOCK).open("w")
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        with _alone_in(root):
+            for lock in root.glob(f"{_PREFIX}*/{_LOCK}"):
+                _remove_orphan(lock)
+            self.path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
+            self._lock = self._occupy()
         self.remove = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def restore(self) -> None:
+        """Make the folder again if someone has removed it."""
+        if not (self.path / _LOCK).exists():
+            logger.warning("%s was removed from outside; it is made again", self.path)
+            self.path.mkdir(exist_ok=True)
+            self._lock = self._occupy()
+
+    def keep(self, wanted: Collection[Path]) -> None:
+        """Remove all folders inside but the wanted ones."""
+        for folder in self.path.iterdir():
+            if folder.is_dir() and folder not in wanted:
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def _occupy(self) -> TextIO:
+        lock = (self.path / _LOCK).open("w")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return lock
 
 
 def _memory_folder() -> Path:
+    """Return the folder in memory, or that for temporary files where memory is short, as in many containers."""
     usable = _SHARED_MEMORY.is_dir() and os.access(_SHARED_MEMORY, os.W_OK)
-    return _SHARED_MEMORY if usable else Path(tempfile.gettempdir())
+    roomy = usable and shutil.disk_usage(_SHARED_MEMORY).free >= _ROOM
+    return _SHARED_MEMORY if roomy else Path(tempfile.gettempdir())
+
+
+@contextmanager
+def _alone_in(root: Path) -> Iterator[None]:
+    """Let no other run look for orphans here before a new folder has its lock."""
+    descriptor = os.open(root, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _remove_orphan(lock: Path) -> None:

@@ -78,9 +78,9 @@ class VLLMEngine(Engine):
     @override
     def restart(self) -> None:
         self.close()
+        self._adapters.clear()
+        self._numbers.clear()
         self._start_processes()
-        for adapter in self._adapters.values():
-            self._load(adapter)
 
     @override
     def close(self) -> None:
