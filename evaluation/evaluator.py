@@ -255,5 +255,4 @@ def _score(responses: Sequence[Response]) -> Score:
             tokens=sum(response.tokens for response in own),
             samples=len(own),
         )
-    score: Score = metric.compute()
-    return score
+    return metric.score()

@@ -70,23 +70,27 @@ class SuiteScore(Metric):
         self.tokens += tokens
         self.responses += samples
 
+    def score(self) -> Score:
+        """Return the score over the items of all processes."""
+        items, samples, *shares = self.compute()
+        return Score(int(items), int(samples), *shares)
+
     @override
-    def compute(self) -> Score:
+    def compute(self) -> tuple[float, ...]:
+        """Return the fields of the score, for torchmetrics takes no dataclass."""
         right = dim_zero_cat(self.right).tolist()
         total = self.responses.item()
         samples = round(total / len(right))
         shares = [count / samples for count in right]
-        low, high = confidence_interval(shares)
-        return Score(
-            items=len(right),
-            samples=samples,
-            accuracy=math.fsum(shares) / len(shares),
-            low=low,
-            high=high,
-            passed=math.fsum(pass_at_k(samples, round(count), samples) for count in right) / len(right),
-            truncated=self.truncated.item() / total,
-            unanswered=self.unanswered.item() / total,
-            tokens=self.tokens.item() / total,
+        return (
+            len(right),
+            samples,
+            math.fsum(shares) / len(shares),
+            *confidence_interval(shares),
+            math.fsum(pass_at_k(samples, round(count), samples) for count in right) / len(right),
+            self.truncated.item() / total,
+            self.unanswered.item() / total,
+            self.tokens.item() / total,
         )
 
 
@@ -111,6 +115,6 @@ def confidence_interval(shares: Sequence[float]) -> tuple[float, float]:
     Resampling draws from a fixed seed, so equal shares give equal intervals.
     """
     values, generator = np.asarray(shares, dtype=np.float64), np.random.default_rng(0)
-    means = [generator.choice(values, len(values)).mean() for _ in range(_RESAMPLES)]
+    means = generator.choice(values, (_RESAMPLES, len(values))).mean(axis=1)
     low, high = np.quantile(means, [(1 - _LEVEL) / 2, (1 + _LEVEL) / 2])
     return float(low), float(high)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 MAX_ANSWER = 2000
 """Characters of an answer; what is longer is none."""
-_TAIL = 4000
-"""Characters at a response's end in which an answer without any mark is looked for."""
+_TAIL = 20_000
+"""Characters at a response's end in which an answer that is not marked is looked for."""
+_MAX_BOXES = 50
+"""Boxes looked at, from the end."""
 _STATED = re.compile(
     r"\banswers?\b[^\n.:=]{0,80}?(?:\bis\b|\bare\b|[:=])[ \t*:]*\n?[ \t*]*|^[ \t*]*A:[ \t*]*",
     re.IGNORECASE | re.MULTILINE,
@@ -62,8 +64,11 @@ def _boxed(text: str) -> str | None:
     None where there is none at all, empty where none is closed.
     """
     found: list[str] = []
-    begin, command = len(text), text.rfind("\\boxed")
-    while command >= 0:
+    begin = command = len(text)
+    for _ in range(_MAX_BOXES):
+        command = text.rfind("\\boxed", 0, command)
+        if command < 0:
+            break
         content, end = _braced(text, command + len("\\boxed"))
         if content is None or (found and not _CONNECTORS.fullmatch(text[end:begin])):
             if found:
@@ -71,7 +76,6 @@ def _boxed(text: str) -> str | None:
         else:
             found.insert(0, content)
             begin = command
-        command = text.rfind("\\boxed", 0, command)
     return ", ".join(found) if found else ("" if "\\boxed" in text else None)
 
 
@@ -96,6 +100,7 @@ def _marked(text: str) -> str:
 
 
 def _stated(text: str) -> str:
+    text = text[-_TAIL:]
     *_, end = [-1, *(match.end() for match in _STATED.finditer(text))]
     return "" if end < 0 else _tidy(text[end:].partition("\n")[0])
 

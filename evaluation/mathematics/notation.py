@@ -30,8 +30,8 @@ _REWRITES = tuple(
         (r"\\(?=\s)|~", " "),
     )
 )
-_WORD = r"(?!(?:pi|sqrt|frac|sin|cos|tan|log|ln|exp|inf|infinity|theta)\b)[a-zA-Z]{2,}"
-_VALUE, _POWER = r"(?P<value>.*[\d)}\]i%])", r"(?:\^\s*\{?\s*-?\d\s*\}?)?"
+_WORD = r"(?!(?:pi|sqrt|frac|sin|cos|tan|log|ln|exp|inf|infinity|theta)\b)[a-zA-Z]{2,}(?![a-zA-Z])"
+_VALUE, _POWER = r"(?P<value>.*(?:[\d)}\]%]|\\pi))", r"(?:\s*\^\s*\{?\s*-?\d\s*\}?)?"
 _WORDS = re.compile(rf"{_VALUE}\s*(?:{_WORD}{_POWER}[./\s]*)+", re.DOTALL)
 _UNITS = re.compile(rf"{_VALUE}\s*(?:(?:{_WORD}|[mgsNJWVAKLCFTh]\b){_POWER}[./\s]*)+", re.DOTALL)
 _NAME = r"(?:\\[A-Za-z]+|[A-Za-z])'*(?:\s*_\s*(?:\{[^{}]*\}|\w))?"
