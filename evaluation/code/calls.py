@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from populora.verifier.harness import MAX_BYTES
 from populora.verifier.sandbox import Failure, Harness, Job, Limits, Run, Value
 
 MEMORY_MIB = 2048
+_MAX_CHARS = 10 * MAX_BYTES
 
 
 @dataclass(frozen=True)
@@ -23,25 +25,35 @@ class Results:
     """Why the call after these gave nothing."""
 
 
+@dataclass(frozen=True)
+class Times:
+    """Limits in seconds."""
+
+    one_call: float
+    """CPU time of one call, and of running the program before the first."""
+    all_calls: float
+    """CPU time of everything."""
+    wall: float
+    """Wall-clock backstop."""
+
+
 def encoded(arguments: Sequence[Any]) -> str:
     """Return the arguments of one call as the sandbox takes them."""
     return base64.b64encode(marshal.dumps(list(arguments), 2)).decode()
 
 
-def call_job(
-    program: str, entry: str, inputs: tuple[str, ...], seconds: float, limits: Limits, prelude: str = ""
-) -> Job:
+def call_job(program: str, entry: str, inputs: tuple[str, ...], times: Times, prelude: str = "") -> Job:
     """Return the job that runs a program and calls what ``entry`` gives with each of the encoded inputs.
 
     Args:
         program: Its source.
         entry: Expression in the program's namespace.
         inputs: Encoded arguments of each call.
-        seconds: CPU time of one call.
-        limits: Of all calls together; the longest result is that of one.
+        times: How long it may take.
         prelude: Source that runs before the program.
     """
-    return Job(program, inputs, limits, harness=Harness("call", prelude, entry, seconds))
+    limits = Limits(times.all_calls, times.wall, MEMORY_MIB, _MAX_CHARS)
+    return Job(program, inputs, limits, harness=Harness("call", prelude, entry, times.one_call))
 
 
 def results(run: Run) -> Results:
@@ -62,6 +74,6 @@ def results(run: Run) -> Results:
 def _line(value: Value) -> tuple[float, str]:
     time, _, text = value.text.partition(" ")
     try:
-        return float(time), text if text[:1] in ("=", "~") else ""
+        return float(time), text if text[:1] in ("=", "~", "#") else ""
     except ValueError:
         return 0.0, ""

@@ -55,7 +55,7 @@ def first_wrong(
     for index, (right, given) in enumerate(zip(expected, results, strict=False)):
         if right == given and not rule.only_oracle:
             continue
-        if tolerance == 0 and any(_is_floats(read(text[1:])) for text in expected[: index + 1]):
+        if tolerance == 0 and any(_is_floats(_value(text)) for text in expected[: index + 1]):
             tolerance = FLOAT_TOLERANCE  # as there, from the first float on
         if not _is_right(rule, inputs[index], right, given, tolerance):
             return index
@@ -63,7 +63,7 @@ def first_wrong(
 
 
 def _is_right(rule: Rule, arguments: Sequence[Any], right: str, given: str, tolerance: float) -> bool:
-    expected, result = read(right[1:]), read(given[1:])
+    expected, result = _value(right), _value(given)
     if result is UNREADABLE:
         return False
     try:
@@ -80,6 +80,11 @@ def _is_right(rule: Rule, arguments: Sequence[Any], right: str, given: str, tole
         )
     except (TypeError, ValueError, ArithmeticError, RecursionError, AttributeError):
         return False
+
+
+def _value(text: str) -> Any:
+    """Return a result; one of which only a digest is known is an object that equals no other."""
+    return object() if text[:1] == "#" else read(text[1:])
 
 
 def _is_close(expected: Any, result: Any, tolerance: float) -> bool:

@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from populora.errors import DataError
-from populora.evaluation.code.calls import MEMORY_MIB, call_job, results
+from populora.evaluation.code.calls import Times, call_job, results
 from populora.evaluation.code.sandbox import CodeSandbox
-from populora.verifier.sandbox import Limits
 
 logger = logging.getLogger(__name__)
 
 _FORMAT = 1
-_SECONDS, _MAX_CHARS = 600.0, 8_000_000
-_LIMITS = Limits(
-    cpu_seconds=_SECONDS, wall_seconds=6 * _SECONDS, memory_mib=MEMORY_MIB, literal_chars=_MAX_CHARS
-)
+_TIMES = Times(one_call=300, all_calls=600, wall=6000)
 
 
 @dataclass(frozen=True)
@@ -67,7 +63,7 @@ def expected(references: Sequence[Reference], sandbox: CodeSandbox) -> list[Expe
     missing = [reference for reference in references if known[reference.key] is None]
     if missing:
         logger.info("running %d canonical solutions for the results they give", len(missing))
-    jobs = [call_job(each.program, each.entry, each.inputs, _SECONDS, _LIMITS) for each in missing]
+    jobs = [call_job(each.program, each.entry, each.inputs, _TIMES) for each in missing]
     for reference, run in zip(missing, sandbox.run(jobs), strict=True):
         found = results(run)
         if found.failure:

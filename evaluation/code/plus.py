@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from typing_extensions import override
 
-from populora.evaluation.code.calls import MEMORY_MIB, Results, call_job, encoded, results
+from populora.evaluation.code.calls import Results, Times, call_job, encoded, results
 from populora.evaluation.code.comparison import Rule, first_wrong
 from populora.evaluation.code.expected import Expected, Reference, expected
 from populora.evaluation.code.extraction import extract
@@ -16,7 +16,7 @@ from populora.evaluation.code.sandbox import CodeSandbox
 from populora.evaluation.code.values import value_of
 from populora.evaluation.data import DataSource
 from populora.evaluation.suite import Decoding, Form, Grade, Item, Suite
-from populora.verifier.sandbox import Job, Limits
+from populora.verifier.sandbox import Job
 
 Part = Literal["base", "plus"]
 
@@ -32,8 +32,6 @@ _SECONDS = 60.0
 """CPU time of all calls together, beyond what the canonical solution's take."""
 _WALL_SECONDS, _WALL_FACTOR = 60.0, 30.0
 """Wall-clock backstop: as much, and so many times the canonical solution's CPU time."""
-_LENGTH, _LENGTH_FACTOR = 1000, 30
-"""Characters of a result: at least so many, and so many times the longest expected one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +155,12 @@ def _grade(
 
 def _job(reference: Reference, program: str, right: Expected) -> Job:
     slowest, total = max(right.seconds, default=0.0), sum(right.seconds)
-    limits = Limits(
-        cpu_seconds=_SECONDS + _FACTOR * total,
-        wall_seconds=_WALL_SECONDS + _WALL_FACTOR * total,
-        memory_mib=MEMORY_MIB,
-        literal_chars=_LENGTH + _LENGTH_FACTOR * max(map(len, right.texts), default=0),
+    times = Times(
+        one_call=max(_CALL_SECONDS, _FACTOR * slowest),
+        all_calls=_SECONDS + _FACTOR * total,
+        wall=_WALL_SECONDS + _WALL_FACTOR * total,
     )
-    return call_job(program, reference.entry, reference.inputs, max(_CALL_SECONDS, _FACTOR * slowest), limits)
+    return call_job(program, reference.entry, reference.inputs, times)
 
 
 def _failure(rule: Rule, inputs: Sequence[Sequence[Any]], right: Expected, found: Results) -> str:

@@ -3,7 +3,7 @@
 import ast
 from decimal import Decimal, DecimalException
 
-from populora.evaluation.code.calls import Results
+from populora.evaluation.code.calls import MEMORY_MIB, Results, Times
 from populora.verifier.sandbox import Failure, Harness, Job, Limits, Run
 
 _STARS = (
@@ -24,16 +24,17 @@ PRELUDE = "\n".join(
 """What the benchmark has every program begin with."""
 
 
-def script_job(program: str, inputs: tuple[str, ...], seconds: float, limits: Limits) -> Job:
+def script_job(program: str, inputs: tuple[str, ...], times: Times, max_output: int) -> Job:
     """Return the job that runs a program once for each standard input.
 
     Args:
         program: Its source.
         inputs: Standard input of each run.
-        seconds: CPU time of one run.
-        limits: Of all runs together; the longest result is the output of one.
+        times: How long it may take, where a run is a call.
+        max_output: Bytes of the longest output of one run.
     """
-    return Job(program, inputs, limits, harness=Harness("script", PRELUDE, "", seconds))
+    limits = Limits(times.all_calls, times.wall, MEMORY_MIB, max_output)
+    return Job(program, inputs, limits, harness=Harness("script", PRELUDE, "", times.one_call))
 
 
 def outputs(run: Run) -> Results:

@@ -42,6 +42,8 @@ def value_of(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
+        case ast.Name(id="Ellipsis"):
+            return ...
         case ast.List(elts=items):
             return [value_of(item) for item in items]
         case ast.Tuple(elts=items):

@@ -11,14 +11,14 @@ from typing import NoReturn
 
 from typing_extensions import override
 
-from populora.evaluation.code.calls import MEMORY_MIB, call_job, encoded, results
+from populora.evaluation.code.calls import Times, call_job, encoded, results
 from populora.evaluation.code.extraction import extract
 from populora.evaluation.code.sandbox import CodeSandbox
 from populora.evaluation.code.scripts import PRELUDE, outputs, same_output, script_job
 from populora.evaluation.code.values import read
 from populora.evaluation.data import DataSet, DataSource, Row
 from populora.evaluation.suite import Decoding, Form, Grade, Item, Suite, suites
-from populora.verifier.sandbox import Job, Limits, Run
+from populora.verifier.sandbox import Job, Run
 
 _SECONDS = 6.0
 """CPU time of one test."""
@@ -146,17 +146,15 @@ def _grade(program: str, failure: str) -> Grade:
 def _job(item: LiveCodeItem, program: str) -> Job:
     tests = item.tests
     seconds = _SECONDS * len(tests)
-    limits = Limits(
-        cpu_seconds=seconds,
-        wall_seconds=_WALL_FACTOR * seconds,
-        memory_mib=MEMORY_MIB,
-        literal_chars=_LENGTH + _LENGTH_FACTOR * max(len(test.output) for test in tests),
-    )
+    times = Times(_SECONDS, seconds, _WALL_FACTOR * seconds)
     if not item.function:
-        return script_job(program, tuple(test.input for test in tests), _SECONDS, limits)
+        longest = max(len(test.output) for test in tests)
+        return script_job(
+            program, tuple(test.input for test in tests), times, _LENGTH + _LENGTH_FACTOR * longest
+        )
     entry = f"Solution().{item.function}" if "class Solution" in program else item.function
     inputs = tuple(encoded([json.loads(line) for line in test.input.split("\n")]) for test in tests)
-    return call_job(program, entry, inputs, _SECONDS, limits, PRELUDE)
+    return call_job(program, entry, inputs, times, PRELUDE)
 
 
 def _failure(item: LiveCodeItem, run: Run) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from fractions import Fraction
+from hashlib import sha256
 from types import CodeType, ModuleType
 from typing import Any
 
@@ -23,6 +24,8 @@ from populora.verifier.streams import Overflow, Streams, run_threads_inline
 # From here on this file's functions keep the builtins of now, whatever a program patches.
 globals()["__builtins__"] = dict(vars(builtins))
 
+MAX_BYTES = 20_000
+"""Longest result, marshalled, that is reported in full."""
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__int__),
@@ -35,9 +38,7 @@ _cpu_seconds, _set_timer, _modules = time.process_time, signal.setitimer, sys.mo
 _set_max_digits, _max_digits = sys.set_int_max_str_digits, sys.get_int_max_str_digits
 
 
-def call(
-    program: str, prelude: str, entry: str, inputs: list[str], max_chars: int, seconds: float
-) -> Iterator[str]:
+def call(program: str, prelude: str, entry: str, inputs: list[str], _: int, seconds: float) -> Iterator[str]:
     """Run a program once, call what it defines with each input, and yield a line for each call until one fails.
 
     Args:
@@ -45,12 +46,10 @@ def call(
         prelude: Source that runs before it, in the same namespace.
         entry: Expression that gives what is called, in the program's namespace.
         inputs: Arguments of each call: a marshalled sequence, in base64. The trainer made them.
-        max_chars: Longest result.
         seconds: CPU time of one call, and of running the program; SIGPROF ends the process beyond.
 
     Yields:
-        ``text SECONDS =RESULT``, with ``~`` instead of ``=`` where the result only behaves like what is shown; or
-        the reason why there is none.
+        ``text SECONDS RESULT``, as :func:`described` writes it, or the reason why there is none.
     """
     arguments = [marshal.loads(base64.b64decode(text)) for text in inputs]
     code = compiled(program)
@@ -65,8 +64,8 @@ def call(
             _set_timer(signal.ITIMER_PROF, seconds)
             before = _cpu_seconds()
             result = function(*each)
-            text = described(result, max_chars)
-            yield f"text {_cpu_seconds() - before:.6f} {text}" if text else "long"
+            text = described(result)
+            yield f"text {_cpu_seconds() - before:.6f} {text}"
     except BaseException as error:  # noqa: BLE001  a program may raise anything
         yield complaint(error)
 
@@ -124,15 +123,21 @@ def _run(prelude: str, code: CodeType, name: str) -> dict[str, Any]:
     return namespace
 
 
-def described(value: Any, max_chars: int) -> str:
-    """Return the mark and the text of a result, nothing when it is longer than ``max_chars``."""
+def described(value: Any) -> str:
+    """Return a mark and the text of a result, the same for results that are equal and of the same types.
+
+    The mark is ``=``, or ``~`` where the result's type only behaves like the one shown, or ``#`` before the digest of
+    a result that is longer than ``MAX_BYTES``.
+    """
     plain = _plain(value)
+    packed = marshal.dumps(plain, 2)
+    if len(packed) > MAX_BYTES:
+        return f"#{sha256(packed).hexdigest()}"
     digits = _max_digits()
     _set_max_digits(0)
     text = repr(plain)
     _set_max_digits(digits)
-    mark = "=" if type(plain) is type(value) else "~"
-    return mark + text if len(text) <= max_chars else ""
+    return f"{'=' if type(plain) is type(value) else '~'}{text}"
 
 
 def _plain(value: Any) -> Any:
