@@ -2,7 +2,7 @@
 
 import hashlib
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from enum import StrEnum
 from typing import Literal
 
@@ -214,12 +214,29 @@ class MemberUpdate:
 
 
 @dataclass(frozen=True)
+class StepTimings:
+    """Seconds spent in each stage of a training step."""
+
+    pack: float = 0.0
+    """Advantages and micro-batches."""
+    forward: float = 0.0
+    backward: float = 0.0
+    optimizer: float = 0.0
+    """Clipping included."""
+
+
+@dataclass(frozen=True)
 class Update:
     """What one training step did."""
 
     members: tuple[MemberUpdate, ...]
     tokens: int
-    """Tokens passed through the model, padding excluded."""
-    padded_tokens: int
-    """Padding tokens passed through the model."""
-    seconds: float
+    """Tokens of the sequences learnt from, prompts included, each as often as it was answered."""
+    passed_tokens: int
+    """Tokens passed through the model for them: prompts that samples share once, and no padding."""
+    timings: StepTimings = StepTimings()
+
+    @property
+    def seconds(self) -> float:
+        """Wall clock of the step."""
+        return sum(astuple(self.timings))

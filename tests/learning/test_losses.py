@@ -10,6 +10,7 @@ from torch import Tensor
 from populora.config import LearningConfig
 from populora.learning.losses import importance_weight, k3, policy_loss
 from populora.learning.packing import MicroBatch
+from populora.population.layout import Bundle, lay_out
 
 CONFIG = LearningConfig()
 NONE = torch.zeros(0, dtype=torch.int64)
@@ -17,15 +18,14 @@ NONE = torch.zeros(0, dtype=torch.int64)
 
 def _batch(advantages: list[float], engine_logprobs: list[float], weights: list[float]) -> MicroBatch:
     return MicroBatch(
-        input_ids=NONE,
-        attention_mask=NONE,
-        positions=NONE,
+        layout=lay_out([Bundle(None, (0,), ((),))]),
+        sources=NONE,
         targets=NONE,
         advantages=torch.tensor(advantages),
         engine_logprobs=torch.tensor(engine_logprobs),
         weights=torch.tensor(weights),
         members=NONE,
-        adapters=(),
+        sequence_tokens=len(advantages),
     )
 
 

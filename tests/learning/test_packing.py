@@ -1,7 +1,7 @@
 """Micro-batches hold exactly the samples' tokens, within the budget."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from dataclasses import replace
 
 import pytest
 import torch
@@ -19,19 +19,22 @@ def samples(make_samples: Callable[..., list[Sample]]) -> list[Sample]:
 
 
 def _unpack(batch: MicroBatch) -> Rows:
-    """Read a micro-batch token by token, through ``positions`` alone."""
-    width = batch.input_ids.shape[1]
+    """Read a micro-batch token by token: sequences from ``rows``, their learnt tokens from ``sources``."""
+    layout, sources = batch.layout, batch.sources.tolist()
+    columns = (batch.targets, batch.advantages, batch.engine_logprobs, batch.weights, batch.members)
+    learnt = list(zip(*(column.tolist() for column in columns), strict=True))
+    adapter_of = {t: s.adapter for s in layout.segments for t in range(s.start, s.stop)}
     rows: Rows = []
-    for row, adapter in enumerate(batch.adapters):
-        inputs = tuple(batch.input_ids[row][batch.attention_mask[row].bool()].tolist())
-        tokens = [t for t, position in enumerate(batch.positions.tolist()) if position // width == row]
-        assert [batch.positions[t].item() % width for t in tokens] == list(
-            range(len(inputs) - len(tokens), len(inputs))
-        )
-        columns = (batch.targets, batch.advantages, batch.engine_logprobs, batch.weights, batch.members)
-        rows.append(
-            (adapter, inputs, tuple(zip(*(column[tokens].tolist() for column in columns), strict=True)))
-        )
+    start = 0
+    for row in layout.rows.tolist():
+        tokens = list(dict.fromkeys(row))
+        stop = sources.index(tokens[-1], start) + 1
+        assert sources[start:stop] == tokens[start - stop :]
+        assert layout.positions[tokens].tolist() == list(range(len(tokens)))
+        (adapter,) = {adapter_of[token] for token in tokens}
+        rows.append((adapter, tuple(layout.input_ids[tokens].tolist()), tuple(learnt[start:stop])))
+        start = stop
+    assert start == len(learnt)
     return rows
 
 
@@ -72,21 +75,37 @@ def test_every_token_is_packed_once_with_its_own_values(samples: list[Sample], b
 
 
 @pytest.mark.parametrize("budget", [1, 64, 200, 10_000])
-def test_budget_counts_padding_and_a_long_sample_is_alone(samples: list[Sample], budget: int) -> None:
+def test_the_budget_holds_and_a_long_sample_is_alone(samples: list[Sample], budget: int) -> None:
     for batch in micro_batches(samples, torch.ones(len(samples)), budget):
-        assert batch.input_ids.numel() <= budget or len(batch.adapters) == 1
+        assert len(batch.layout.input_ids) <= budget or len(batch.layout.rows) == 1
 
 
-def test_padding_is_small_because_lengths_are_sorted(samples: list[Sample]) -> None:
+def test_no_token_is_wasted_and_a_prompt_is_passed_once(samples: list[Sample]) -> None:
+    batches = micro_batches(samples, torch.ones(len(samples)), 10_000)
+    prompts = {s.group: len(s.prompt_ids) for s in samples}
+    completions = sum(len(s.completion_ids) - 1 for s in samples)
+    assert sum(len(b.layout.input_ids) for b in batches) == sum(prompts.values()) + completions
+
+
+def test_equal_prompts_of_different_members_are_not_shared(samples: list[Sample]) -> None:
+    one = samples[0]
+    other = replace(one, member=next(s.member for s in samples if s.member != one.member))
+    (batch,) = micro_batches([one, other, one], torch.ones(3), 10_000)
+    completion = len(one.completion_ids) - 1
+    assert len(batch.layout.input_ids) == 2 * len(one.prompt_ids) + 3 * completion
+
+
+def test_sequences_of_a_micro_batch_are_of_like_length(samples: list[Sample]) -> None:
+    """Prompts are sorted by their longest sequence, so the longest of a micro-batch bounds the next one's."""
     batches = micro_batches(samples, torch.ones(len(samples)), 100)
-    lengths = [batch.attention_mask.sum(1) for batch in batches]
-    assert all(upper.min() >= lower.max() for upper, lower in pairwise(lengths))
+    widths = [batch.layout.rows.shape[1] for batch in batches]
+    assert len(widths) > 3
+    assert widths == sorted(widths, reverse=True)
 
 
 def test_members_are_adjacent_in_a_micro_batch(samples: list[Sample]) -> None:
     (batch,) = micro_batches(samples, torch.ones(len(samples)), 10_000)
-    changes = sum(a != b for a, b in pairwise(batch.adapters))
-    assert changes == len(roster(samples)) - 1
+    assert [s.adapter for s in batch.layout.segments] == [m.name for m in roster(samples)]
 
 
 def test_zero_advantage_is_not_passed_but_counts_in_the_weights(samples: list[Sample]) -> None:

@@ -197,7 +197,7 @@ def test_a_flat_batch_changes_nothing_but_the_optimizer_is_stepped_once(
 
     update = gradient_step(bank, optimizer, _flatten(samples, *bank.names), CONFIG, 1.0, step=step)
     assert len(steps) == 1
-    assert update.tokens == update.padded_tokens == 0
+    assert update.tokens == update.passed_tokens == 0
     for member in update.members:
         after = _state(bank, optimizer, member.member.name)
         assert all(torch.equal(a, b) for a, b in zip(before[member.member.name], after, strict=True))
@@ -223,6 +223,9 @@ def test_flat_groups_are_counted_and_only_the_others_pass_through_the_model(
     mean = {g: np.mean([s.reward for s in samples if s.group == g]) for g in {s.group for s in samples}}
     passed = [s for s in passed if s.reward != mean[s.group]]
     assert update.tokens == sum(len(s.prompt_ids) + len(s.completion_ids) - 1 for s in passed)
+    prompts = {s.group: len(s.prompt_ids) for s in passed}
+    shared = sum(prompts.values()) + sum(len(s.completion_ids) - 1 for s in passed)
+    assert update.passed_tokens == shared < update.tokens
 
 
 def _spoil_engine_logprob(bank: AdapterBank, samples: list[Sample]) -> list[Sample]:
@@ -307,4 +310,4 @@ def test_a_member_whose_mismatch_is_above_the_bound_is_warned_about(
 
 def test_no_samples(bank: AdapterBank) -> None:
     update = gradient_step(bank, build_optimizer(bank, CONFIG), [], CONFIG, 1.0)
-    assert (update.members, update.tokens, update.padded_tokens) == ((), 0, 0)
+    assert (update.members, update.tokens, update.passed_tokens) == ((), 0, 0)

@@ -1,15 +1,17 @@
 """Fixtures of the population's tests."""
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor
 from transformers import AutoModelForCausalLM, PreTrainedModel
 
 from populora.config import AdapterConfig
 from populora.population.bank import AdapterBank
+from populora.population.layout import Bundle, lay_out
 from populora.population.lowrank import LowRank
 
 NAMES = ("teacher-0", "teacher-1", "student-0")
@@ -46,6 +48,35 @@ def make_bank(load_base: Callable[..., PreTrainedModel]) -> Callable[..., Adapte
         return bank
 
     return make
+
+
+@pytest.fixture
+def forward() -> Callable[..., Tensor]:
+    """Runs padded rows through a bank, each with its adapter, and returns padded hidden states; (B, L, H).
+
+    The first ``shared`` tokens of all rows, which must be equal, are computed once for each adapter.
+    """
+
+    def run(
+        bank: AdapterBank, ids: Tensor, mask: Tensor, adapters: Sequence[str | None], shared: int = 0
+    ) -> Tensor:
+        sequences = [tuple(row[: int(n)].tolist()) for row, n in zip(ids, mask.sum(1), strict=True)]
+        if shared:
+            order = sorted(range(len(ids)), key=lambda row: adapters.index(adapters[row]))
+            rows = {name: [sequences[r] for r in order if adapters[r] == name] for name in adapters}
+            bundles = [
+                Bundle(name, own[0][:shared], tuple(row[shared:] for row in own)) for name, own in rows.items()
+            ]
+        else:
+            order = list(range(len(ids)))
+            bundles = [Bundle(name, row, ((),)) for name, row in zip(adapters, sequences, strict=True)]
+        layout = lay_out(bundles)
+        hidden = bank.hidden_states(layout)[layout.rows]
+        result = hidden.new_zeros(*ids.shape, hidden.shape[-1])
+        result[order, : hidden.shape[1]] = hidden
+        return result
+
+    return run
 
 
 @pytest.fixture

@@ -7,21 +7,24 @@ import pytest
 import torch
 from peft import PeftModel
 from torch import Tensor
-from transformers import PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel
 
 from populora.config import AdapterConfig
 from populora.errors import ConfigError
 from populora.population.bank import AdapterBank
-from populora.population.routing import Router, Segment, segments_of
+from populora.population.layout import Bundle, Segment, lay_out
+from populora.population.routing import Router
 
 LoadBase = Callable[..., PreTrainedModel]
 MakeBank = Callable[..., AdapterBank]
+Forward = Callable[..., Tensor]
 ROWS: tuple[str | None, ...] = ("student-0", None, "teacher-0", "student-0", None, "teacher-0")
 
 
-def tokens(rows: int = len(ROWS)) -> tuple[Tensor, Tensor]:
-    """Rows of different length, padded on the right."""
+def tokens(rows: int = len(ROWS), shared: int = 0) -> tuple[Tensor, Tensor]:
+    """Rows of different length, padded on the right; the first ``shared`` tokens of all are equal."""
     ids = torch.randint(3, 250, (rows, 11), generator=torch.Generator().manual_seed(4))
+    ids[:, :shared] = ids[0, :shared]
     mask = torch.ones_like(ids)
     for row in range(rows):
         mask[row, 11 - row :] = 0
@@ -94,10 +97,17 @@ def assert_same_gradients(bank: AdapterBank, reference: Reference) -> None:
             torch.testing.assert_close(found[path], gradient, atol=1e-5 * scale, rtol=1e-5)
 
 
+@pytest.mark.parametrize("shared", [0, 4])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("checkpointing", ["off", "before the bank", "through the bank"])
 def test_mixed_batch_equals_peft_one_adapter_at_a_time(
-    make_bank: MakeBank, load_base: LoadBase, tmp_path: Path, checkpointing: str, training: bool
+    make_bank: MakeBank,
+    load_base: LoadBase,
+    forward: Forward,
+    tmp_path: Path,
+    checkpointing: str,
+    training: bool,
+    shared: int,
 ) -> None:
     bank = make_bank()
     reference = Reference(bank, load_base(), tmp_path)
@@ -113,8 +123,8 @@ def test_mixed_batch_equals_peft_one_adapter_at_a_time(
     bank.train(training)
     passes = []
     bank.model.get_base_model().model.layers[0].self_attn.register_forward_hook(lambda *_: passes.append(1))
-    ids, mask = tokens()
-    hidden = bank.hidden_states(ids, mask, ROWS)
+    ids, mask = tokens(shared=shared)
+    hidden = forward(bank, ids, mask, ROWS, shared)
     expected = reference.run(ids, mask, ROWS)
     real = mask.bool()
     torch.testing.assert_close(hidden[real], expected[real], atol=1e-5, rtol=1e-5)
@@ -129,17 +139,17 @@ def test_mixed_batch_equals_peft_one_adapter_at_a_time(
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_passes_between_forward_and_backward_do_not_disturb_the_routing(
-    make_bank: MakeBank, load_base: LoadBase, tmp_path: Path, checkpointing: bool
+    make_bank: MakeBank, load_base: LoadBase, forward: Forward, tmp_path: Path, checkpointing: bool
 ) -> None:
     bank = make_bank()
     reference = Reference(bank, load_base(), tmp_path)
     if checkpointing:
         bank.enable_gradient_checkpointing()
     ids, mask = tokens()
-    first = bank.hidden_states(ids, mask, ROWS)
+    first = forward(bank, ids, mask, ROWS)
     with torch.no_grad():
-        bank.hidden_states(ids, mask, [None] * len(ROWS))
-    second = bank.hidden_states(ids[:2], mask[:2], ["teacher-0", "teacher-0"])
+        forward(bank, ids, mask, [None] * len(ROWS))
+    second = forward(bank, ids[:2], mask[:2], ["teacher-0", "teacher-0"])
     objective(first, mask).backward()
     objective(second, mask[:2]).backward()
     reference.run(ids, mask, ROWS)
@@ -147,9 +157,11 @@ def test_passes_between_forward_and_backward_do_not_disturb_the_routing(
     assert_same_gradients(bank, reference)
 
 
-def test_rows_without_adapter_equal_the_base(make_bank: MakeBank, load_base: LoadBase) -> None:
+def test_rows_without_adapter_equal_the_base(
+    make_bank: MakeBank, load_base: LoadBase, forward: Forward
+) -> None:
     ids, mask = tokens()
-    hidden = make_bank().hidden_states(ids, mask, ROWS)
+    hidden = forward(make_bank(), ids, mask, ROWS)
     plain = load_base().model(ids, mask).last_hidden_state
     real = mask.bool()
     for row, name in enumerate(ROWS):
@@ -159,7 +171,7 @@ def test_rows_without_adapter_equal_the_base(make_bank: MakeBank, load_base: Loa
 
 @pytest.mark.parametrize("checkpointing", [False, True])
 def test_half_precision_base_follows_peft(
-    make_bank: MakeBank, load_base: LoadBase, tmp_path: Path, checkpointing: bool
+    make_bank: MakeBank, load_base: LoadBase, forward: Forward, tmp_path: Path, checkpointing: bool
 ) -> None:
     bank = make_bank(torch.bfloat16)
     reference = Reference(bank, load_base(torch.bfloat16), tmp_path)
@@ -167,7 +179,7 @@ def test_half_precision_base_follows_peft(
         bank.enable_gradient_checkpointing()
     ids, mask = tokens(3)
     adapters = ["student-0", None, "teacher-0"]
-    hidden = bank.hidden_states(ids, mask, adapters)
+    hidden = forward(bank, ids, mask, adapters)
     expected = reference.run(ids, mask, adapters)
     real = mask.bool()
     assert hidden.dtype == torch.bfloat16
@@ -181,48 +193,65 @@ def test_half_precision_base_follows_peft(
             assert float(error) < 0.05
 
 
-def test_base_never_drops_out_whatever_the_mode(load_base: LoadBase) -> None:
+def test_base_never_drops_out_whatever_the_mode(load_base: LoadBase, forward: Forward) -> None:
     base = load_base()
     for layer in base.model.layers:
         layer.self_attn.attention_dropout = 0.9
     bank = AdapterBank(base, ("agent-0",), AdapterConfig(rank=4), seed=0)
     ids, mask = tokens()
-    expected = bank.eval().hidden_states(ids, mask, ["agent-0"] * len(ROWS))
+    expected = forward(bank.eval(), ids, mask, ["agent-0"] * len(ROWS))
     bank.train()
     assert bank.training
-    torch.testing.assert_close(bank.hidden_states(ids, mask, ["agent-0"] * len(ROWS)), expected)
+    torch.testing.assert_close(forward(bank, ids, mask, ["agent-0"] * len(ROWS)), expected)
     bank.enable_gradient_checkpointing()
-    torch.testing.assert_close(bank.hidden_states(ids, mask, ["agent-0"] * len(ROWS)), expected)
+    torch.testing.assert_close(forward(bank, ids, mask, ["agent-0"] * len(ROWS)), expected)
 
 
-def test_the_peft_model_alone_is_the_base(make_bank: MakeBank, load_base: LoadBase) -> None:
-    ids, mask = tokens()
-    bank = make_bank()
-    bank.hidden_states(ids, mask, ROWS)
-    torch.testing.assert_close(bank.model(ids, mask).logits, load_base()(ids, mask).logits)
-
-
-def test_wrong_rows_are_refused(make_bank: MakeBank) -> None:
+def test_unknown_adapters_and_calls_past_the_bank_are_refused(make_bank: MakeBank, forward: Forward) -> None:
     bank = make_bank()
     ids, mask = tokens(2)
-    with pytest.raises(ValueError, match="an adapter for each of 2 rows, got 1"):
-        bank.hidden_states(ids, mask, ["teacher-0"])
     with pytest.raises(ValueError, match="no adapter 'nobody'"):
-        bank.hidden_states(ids, mask, ["teacher-0", "nobody"])
+        forward(bank, ids, mask, ["teacher-0", "nobody"])
+    with pytest.raises(ConfigError, match="through AdapterBank.hidden_states alone"):
+        bank.model(ids, mask)
 
 
-def test_segments_group_rows_and_keep_their_order() -> None:
-    order, segments = segments_of(["b", None, "a", "b", None])
-    assert order == [0, 3, 1, 4, 2]
-    assert segments == (Segment(0, 2, "b"), Segment(2, 4, None), Segment(4, 5, "a"))
+@pytest.mark.parametrize("window", [3, 11])
+def test_sliding_windows_are_kept(
+    tiny_base: Path, forward: Forward, window: int
+) -> None:
+    settings = {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 1}
+    config = AutoConfig.from_pretrained(tiny_base, **settings)
+    base = AutoModelForCausalLM.from_pretrained(tiny_base, config=config).eval()
+    ids, mask = tokens()
+    expected = base.model(ids, mask).last_hidden_state
+    bank = AdapterBank(base, ("agent-0",), AdapterConfig(rank=4), seed=0)
+    hidden = forward(bank, ids, mask, ["agent-0"] * len(ROWS))
+    torch.testing.assert_close(hidden[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=1e-5)
 
 
-def test_layers_that_mix_rows_are_refused() -> None:
+def test_a_base_with_attention_of_its_own_is_refused(load_base: LoadBase) -> None:
+    base = load_base()
+    base.set_attn_implementation("eager")
+    with pytest.raises(ConfigError, match="Qwen2ForCausalLM computes attention by 'eager'"):
+        AdapterBank(base, ("agent-0",), AdapterConfig(rank=4), seed=0)
+
+
+def test_layout_shares_beginnings_and_merges_neighbours_of_one_adapter() -> None:
+    layout = lay_out([Bundle("a", (1, 2), ((3, 4), (5,))), Bundle("a", (1, 2), ((),)), Bundle(None, (6,), ((7,),))])
+    assert layout.input_ids.tolist() == [1, 2, 3, 4, 5, 1, 2, 6, 7]
+    assert layout.positions.tolist() == [0, 1, 2, 3, 2, 0, 1, 0, 1]
+    assert layout.rows.tolist() == [[0, 1, 2, 3], [0, 1, 4, 0], [5, 6, 5, 5], [7, 8, 7, 7]]
+    assert layout.rows.flatten()[layout.places].tolist() == list(range(9))
+    assert layout.segments == (Segment(0, 7, "a"), Segment(7, 9, None))
+
+
+def test_layers_that_do_not_see_every_token_are_refused() -> None:
     router = Router(scaling=2.0)
     layer = torch.nn.Linear(3, 5)
     flat = torch.randn(8, 3)
     with (
         router.through((Segment(0, 2, "a"),)),
-        pytest.raises(ConfigError, match="3 → 5 sees 8 rows of a batch of 2"),
+        pytest.raises(ConfigError, match="3 → 5 sees 8 tokens of a batch of 2"),
     ):
         router(layer, (flat,), layer(flat))

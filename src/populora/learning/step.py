@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Callable, Sequence
-from time import perf_counter
 
 import torch
 from torch import Tensor
@@ -17,7 +16,9 @@ from populora.learning.losses import policy_loss
 from populora.learning.packing import MicroBatch, micro_batches
 from populora.learning.samples import Sample, roster
 from populora.population.bank import AdapterBank
-from populora.records import Member, MemberUpdate, Update
+from populora.population.layout import Layout
+from populora.records import Member, MemberUpdate, StepTimings, Update
+from populora.timing import Lap
 
 logger = logging.getLogger(__name__)
 
@@ -48,14 +49,19 @@ def gradient_step(
     Returns:
         What happened to each member that has samples, in order of first appearance.
     """
-    start = perf_counter()
+    lap, forward, backprop = Lap(bank.device), 0.0, 0.0
     optimizer.zero_grad(set_to_none=True)
     members = roster(samples)
     advantages = sample_advantages(samples, estimators[config.advantage])
     batches = micro_batches(samples, advantages, config.tokens_per_micro_batch, config.kl_weight > 0)
     sums = torch.zeros(len(members), 6, device=bank.device)
+    pack = lap()
     for batch in batches:
-        sums += _accumulate(bank, batch.to(bank.device), len(members), config, temperature, backward)
+        loss, part = _forward(bank, batch.to(bank.device), len(members), config, temperature)
+        sums += part
+        forward += lap()
+        backward(loss)
+        backprop += lap()
     judged = list(zip(samples, advantages.tolist(), strict=True))
     updates = [
         _finish(bank, member, [(s, a) for s, a in judged if s.member == member], row, config)
@@ -63,32 +69,29 @@ def gradient_step(
     ]
     (step or optimizer.step)()
     _warn_of_mismatch(updates, config.mismatch_warning)
-    tokens = sum(batch.tokens for batch in batches)
-    padding = sum(batch.input_ids.numel() for batch in batches) - tokens
-    return Update(tuple(updates), tokens, padding, seconds=perf_counter() - start)
+    return Update(
+        tuple(updates),
+        tokens=sum(batch.sequence_tokens for batch in batches),
+        passed_tokens=sum(len(batch.layout.input_ids) for batch in batches),
+        timings=StepTimings(pack, forward, backprop, optimizer=lap()),
+    )
 
 
-def _accumulate(
-    bank: AdapterBank,
-    batch: MicroBatch,
-    members: int,
-    config: LearningConfig,
-    temperature: float,
-    backward: Callable[[Tensor], object],
-) -> Tensor:
-    """Add a micro-batch's gradients and return sums over its tokens by member.
+def _forward(
+    bank: AdapterBank, batch: MicroBatch, members: int, config: LearningConfig, temperature: float
+) -> tuple[Tensor, Tensor]:
+    """Return a micro-batch's loss, and sums over its tokens by member.
 
     Returns:
-        (members, 6): weighted loss, tokens, entropy, clipped tokens, mismatch, KL. A value that is not finite stays
-        within its member's row.
+        The loss, to be differentiated, and (members, 6): weighted loss, tokens, entropy, clipped tokens, mismatch, KL.
+        A value that is not finite stays within its member's row.
     """
     reference = None
     if config.kl_weight > 0:
         with torch.no_grad():
-            reference, _ = _logprobs(bank, batch, [None] * len(batch.adapters), temperature)
-    logprobs, entropy = _logprobs(bank, batch, batch.adapters, temperature)
+            reference, _ = _logprobs(bank, batch, batch.layout.without_adapters(), temperature)
+    logprobs, entropy = _logprobs(bank, batch, batch.layout, temperature)
     loss, metrics = policy_loss(logprobs, batch, config, reference_logprobs=reference)
-    backward(loss)
     columns = [
         batch.weights * metrics.loss,
         torch.ones_like(entropy),
@@ -98,14 +101,13 @@ def _accumulate(
         metrics.kl,
     ]
     own = torch.arange(members, device=batch.members.device)[:, None] == batch.members
-    return torch.where(own[:, None], torch.stack(columns), 0.0).sum(-1)
+    return loss, torch.where(own[:, None], torch.stack(columns), 0.0).sum(-1)
 
 
 def _logprobs(
-    bank: AdapterBank, batch: MicroBatch, adapters: Sequence[str | None], temperature: float
+    bank: AdapterBank, batch: MicroBatch, layout: Layout, temperature: float
 ) -> tuple[Tensor, Tensor]:
-    hidden = bank.hidden_states(batch.input_ids, batch.attention_mask, adapters)
-    hidden = hidden.flatten(0, 1).index_select(0, batch.positions)
+    hidden = bank.hidden_states(layout).index_select(0, batch.sources)
     return completion_logprobs(
         hidden, bank.head, bank.head_bias, batch.targets, temperature / bank.logit_scale
     )

@@ -22,8 +22,9 @@ from populora.population.adapter_files import (
     write_folder,
 )
 from populora.population.head import logit_scale
+from populora.population.layout import Layout, use_packed_attention
 from populora.population.lowrank import Adapter, LowRank, fresh_rows
-from populora.population.routing import Router, segments_of
+from populora.population.routing import Router
 from populora.population.targets import target_paths
 from populora.rollouts.fingerprint import as_served, fingerprint
 
@@ -35,8 +36,8 @@ class AdapterBank(nn.Module):
     name, B at zero (the paper is silent), so a fresh member equals the base. The base never trains: it
     stays in evaluation mode, without dropout, in every mode of the bank.
 
-    ``model`` is the PEFT model; called directly it gives the base alone, adapters act in
-    :meth:`hidden_states`.
+    ``model`` is the PEFT model; it is called through :meth:`hidden_states` alone, where adapters act and
+    attention keeps sequences apart.
 
     Args:
         base: Causal language model; its linear layers are replaced in place by PEFT's.
@@ -45,7 +46,8 @@ class AdapterBank(nn.Module):
         seed: With a member's name it decides the initial A.
 
     Raises:
-        ConfigError: a target module does not exist, or the base has no language-model head or caps its logits.
+        ConfigError: a target module does not exist, the base has no language-model head, or it computes
+            attention in a way of its own.
     """
 
     def __init__(self, base: PreTrainedModel, names: Sequence[str], config: AdapterConfig, seed: int) -> None:
@@ -53,6 +55,7 @@ class AdapterBank(nn.Module):
         self.names = tuple(names)
         self.config = config
         targets = target_paths(base, config.target_modules)
+        use_packed_attention(base)
         settings: dict[str, Any] = {
             "r": config.rank,
             "lora_alpha": config.alpha,
@@ -141,37 +144,26 @@ class AdapterBank(nn.Module):
             a.copy_(adapter[path].a)
             b.copy_(adapter[path].b)
 
-    def hidden_states(
-        self, input_ids: Tensor, attention_mask: Tensor, adapters: Sequence[str | None]
-    ) -> Tensor:
-        """Run one forward pass in which row i goes through ``adapters[i]``.
+    def hidden_states(self, layout: Layout) -> Tensor:
+        """Run one forward pass in which every token goes through the adapter of its segment.
 
         Differentiable with respect to exactly the adapters used; the others' ``grad`` stays None.
 
-        Args:
-            input_ids: (B, L), padded on the right.
-            attention_mask: (B, L), 1 for tokens and 0 for padding.
-            adapters: B names; None is the base alone.
-
         Returns:
-            Hidden states after the final norm, in the base's type; (B, L, H).
+            Hidden states after the final norm, in the base's type; (T, H).
 
         Raises:
-            ValueError: the number of adapters is not B, or a name is unknown.
+            ValueError: an adapter is unknown.
         """
-        if len(adapters) != len(input_ids):
-            raise ValueError(f"expected an adapter for each of {len(input_ids)} rows, got {len(adapters)}")
-        self._require_known(*(name for name in adapters if name is not None))
-        order, segments = segments_of(adapters)
-        grouped = order == sorted(order)
-        rows = torch.tensor(order, device=input_ids.device)
-        if not grouped:
-            input_ids, attention_mask = input_ids[rows], attention_mask[rows]
-        with self._router.through(segments):
+        self._require_known(*(s.adapter for s in layout.segments if s.adapter is not None))
+        with self._router.through(layout.segments):
             hidden: Tensor = self._base.get_decoder()(
-                input_ids=input_ids, attention_mask=attention_mask, use_cache=False
+                input_ids=layout.input_ids[None],
+                position_ids=layout.positions[None],
+                use_cache=False,
+                layout=layout,
             ).last_hidden_state
-        return hidden if grouped else hidden[rows.argsort()]
+        return hidden[0]
 
     def enable_gradient_checkpointing(self) -> None:
         """Recompute the decoder layers in the backward pass, each with the routing of its forward pass.
