@@ -89,7 +89,7 @@ def _literal(node: ast.expr, max_chars: int, exact: bool) -> str | None:
     if depth(node) > MAX_DEPTH:
         return None
     try:
-        text = _render(ast.literal_eval(node if exact else _Constructors().visit(node)), exact)
+        text = _render(ast.literal_eval(node if exact else _construct(node)), exact)
     except (
         ValueError,
         TypeError,
@@ -97,6 +97,12 @@ def _literal(node: ast.expr, max_chars: int, exact: bool) -> str | None:
     ):  # not a literal, unhashable, or an int of thousands of digits
         return None
     return text if len(text) <= max_chars else None
+
+
+def _construct(node: ast.expr) -> ast.expr:
+    has_calls = any(isinstance(each, ast.Call) for each in ast.walk(node))
+    constructed: ast.expr = _Constructors().visit(node) if has_calls else node
+    return constructed
 
 
 class _Constructors(ast.NodeTransformer):

@@ -25,6 +25,8 @@ from populora.verifier.syscalls import ARCHITECTURES, child_filter, zygote_filte
 FIRST_UID, UIDS = 61_184, 4_096
 """Users that no account has."""
 MAX_DESCRIPTORS = 16
+STACK_BYTES = 64 << 20
+"""Room for recursion through C code, as deep as a recursion limit of tens of thousands lets it go."""
 
 # <linux/sched.h>, <linux/prctl.h>, <linux/seccomp.h>, <linux/capability.h>, <linux/landlock.h>
 _NEW_UTS_IPC_NET, _NEW_USER = 0x4C000000, 0x10000000
@@ -81,7 +83,7 @@ def child_confinement() -> Callable[[], None]:
         OSError: on the call, the kernel refuses.
     """
     machine = os.uname().machine
-    return partial(install, child_filter(machine) if machine in ARCHITECTURES else b"")
+    return _installer(child_filter(machine) if machine in ARCHITECTURES else b"")
 
 
 def install(instructions: bytes) -> None:
@@ -90,8 +92,12 @@ def install(instructions: bytes) -> None:
     Raises:
         OSError: the kernel refuses.
     """
-    program = _Filter(len(instructions) // 8, instructions)
-    _prctl(_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program))
+    _installer(instructions)()
+
+
+def _installer(instructions: bytes) -> Callable[[], None]:
+    program = ctypes.pointer(_Filter(len(instructions) // 8, instructions))
+    return partial(_prctl, _SET_SECCOMP, _MODE_FILTER, program)
 
 
 def _filter_calls() -> None:
@@ -126,6 +132,9 @@ def _limit() -> None:
     limits = {"CORE": 0, "FSIZE": 0, "MEMLOCK": 0, "MSGQUEUE": 0, "NOFILE": MAX_DESCRIPTORS}
     for kind, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{kind}"), (most, most))
+    _, hard = resource.getrlimit(resource.RLIMIT_STACK)
+    stack = STACK_BYTES if hard == resource.RLIM_INFINITY else min(STACK_BYTES, hard)
+    resource.setrlimit(resource.RLIMIT_STACK, (stack, stack))
 
 
 def _become_no_one() -> None:

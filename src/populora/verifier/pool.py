@@ -5,6 +5,7 @@ import contextlib
 import importlib.util
 import json
 import logging
+import marshal
 import os
 import signal
 import socket
@@ -88,11 +89,12 @@ class Zygote:
         with theirs:
             self._process = self._spawn(theirs.fileno())
         try:
-            report = await self._answer(START_SECONDS)
+            async with asyncio.timeout(START_SECONDS):
+                report = await self._answer()
             self.layers = tuple(Layer(*layer) for layer in json.loads(report))
             self._check_layers()
             run, _ = await self._exchange(probe(self._confined))
-        except ZygoteLost as error:
+        except (ZygoteLost, TimeoutError) as error:
             raise VerifierError(
                 f"the sandbox process {' '.join(_COMMAND)} does not start; see its message on standard error "
                 "(it needs Linux 5.4 or later and /proc)"
@@ -150,28 +152,23 @@ class Zygote:
 
     async def _exchange(self, job: Job) -> tuple[Run, bool]:
         limits, loop = job.limits, asyncio.get_running_loop()
-        patience = limits.wall_seconds + GRACE_SECONDS
         ours, theirs = socket.socketpair()
         with ours:
             ours.setblocking(False)
             with theirs:
                 order = protocol.LIMITS.pack(limits.cpu_seconds, limits.wall_seconds, limits.memory_mib << 20)
                 self._send(order, theirs)
-            request = [
-                job.program, job.inputs, limits.literal_chars, job.banned_modules, job.banned_names,
-                job.harness and astuple(job.harness),
-            ]  # fmt: skip
+            most = min(len(job.inputs) * (4 * limits.literal_chars + 100), MOST_BYTES)
             try:
-                async with asyncio.timeout(patience):
+                async with asyncio.timeout(limits.wall_seconds + GRACE_SECONDS):
                     with contextlib.suppress(ConnectionError):
-                        await loop.sock_sendall(ours, json.dumps(request).encode())
+                        await loop.sock_sendall(ours, _request(job))
                         ours.shutdown(socket.SHUT_WR)
-                    report = await _read(
-                        ours, min(len(job.inputs) * (4 * limits.literal_chars + 100), MOST_BYTES)
-                    )
+                    report = await _read(ours, len(job.inputs), most)
+                    reply = await self._answer()
             except TimeoutError as error:
                 raise ZygoteLost("the sandbox process does not end its program") from error
-        status, cpu_seconds, peak, reason = protocol.REPLY.unpack(await self._answer(patience))
+        status, cpu_seconds, peak, reason = protocol.REPLY.unpack(reply)
         outcomes = read_outcomes(job, report, _ending(status, reason))
         return Run(outcomes, cpu_seconds, peak / 2**20), reason == protocol.OUT_OF_WALL
 
@@ -183,15 +180,14 @@ class Zygote:
         except OSError as error:
             raise ZygoteLost("the sandbox process is gone") from error
 
-    async def _answer(self, seconds: float) -> bytes:
+    async def _answer(self) -> bytes:
         if self._control is None:
             raise ZygoteLost("the sandbox process is not running")
         message = b""
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            async with asyncio.timeout(seconds):
-                message = await asyncio.get_running_loop().sock_recv(self._control, protocol.MOST_BYTES)
+        with contextlib.suppress(ConnectionError):
+            message = await asyncio.get_running_loop().sock_recv(self._control, protocol.MOST_BYTES)
         if not message:
-            raise ZygoteLost("the sandbox process is gone or does not answer")
+            raise ZygoteLost("the sandbox process is gone")
         return message
 
     def stop(self) -> None:
@@ -214,13 +210,21 @@ def _folders(modules: Iterable[str]) -> list[str]:
     return sorted(str(Path(origin).parents[1]) for origin in origins)
 
 
-async def _read(stream: socket.socket, most: int) -> bytes:
-    """Read until the other side closes or ``most`` bytes have come."""
+def _request(job: Job) -> bytes:
+    harness = astuple(job.harness) if job.harness else None
+    return marshal.dumps(
+        (job.program, job.inputs, job.limits.literal_chars, job.banned_modules, job.banned_names, harness)
+    )
+
+
+async def _read(stream: socket.socket, lines: int, most: int) -> bytes:
+    """Read until so many lines or bytes have come, or the other side closes."""
     loop = asyncio.get_running_loop()
     report = bytearray()
     with contextlib.suppress(ConnectionError):
-        while len(report) < most and (chunk := await loop.sock_recv(stream, 1 << 16)):
+        while lines > 0 and len(report) < most and (chunk := await loop.sock_recv(stream, 1 << 16)):
             report += chunk
+            lines -= chunk.count(b"\n")
     return bytes(report)
 
 

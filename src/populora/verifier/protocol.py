@@ -8,7 +8,7 @@ Over the control socket (SOCK_SEQPACKET, the zygote's standard input):
 
 Program and results travel through the stream socket, between trainer and child only:
 
-- trainer to child: JSON ``[program, [arguments, …], longest literal, banned modules, banned builtins, harness]``
+- trainer to child: marshalled ``(program, (arguments, …), longest literal, banned modules, banned builtins, harness)``
 - child to trainer: one line per input, ``value LITERAL`` (``text …`` from a harness) or the reason why there is none
 
 Expected answers never come here, so a program that takes over its own process can only choose its own answer.

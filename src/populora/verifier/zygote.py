@@ -3,13 +3,13 @@
 Works on the standard library alone, and talks to the trainer as :mod:`populora.verifier.protocol` says.
 """
 
-import ast
 import builtins
 import contextlib
 import ctypes
 import gc
 import importlib
 import json
+import marshal
 import math
 import os
 import resource
@@ -33,9 +33,7 @@ from populora.verifier.protocol import ENDED, LIMITS, OUT_OF_CPU, OUT_OF_WALL, R
 globals()["__builtins__"] = dict(vars(builtins))
 
 ENTRY = "f"
-STACK_BYTES = (
-    64 << 20
-)  # recursion through C code, as deep as a recursion limit of tens of thousands lets it go
+DESCRIPTOR_SPACE = socket.CMSG_SPACE(4)
 CONTROL, NULL, ERRORS, STREAM = range(4)  # descriptors; STREAM only in a child, whose first three are null
 PRELOADED = (
     "__future__", "abc", "array", "ast", "base64", "binascii", "bisect", "calendar", "cmath", "codecs",
@@ -88,9 +86,7 @@ def _builtins_without(modules: Collection[str], names: Collection[str]) -> Mappi
 
 def run_program() -> None:
     """Answer the one request in the stream."""
-    program, inputs, max_chars, modules, names, harness = json.loads(
-        b"".join(iter(lambda: os.read(STREAM, 1 << 16), b""))
-    )
+    program, inputs, max_chars, modules, names, harness = marshal.loads(_read_all())
     if harness:
         style, prelude, entry, seconds = harness
         lines = STYLES[style](program, prelude, entry, inputs, max_chars, seconds)
@@ -102,11 +98,19 @@ def run_program() -> None:
             rest = rest[_write(STREAM, rest) :]
 
 
+def _read_all() -> bytes:
+    content = chunk = os.read(STREAM, 1 << 16)
+    while chunk:
+        chunk = os.read(STREAM, 1 << 16)
+        content += chunk
+    return content
+
+
 def outcomes(
     program: str, inputs: list[str], max_chars: int, builtin: Mapping[str, Any] | ModuleType
 ) -> Iterator[str]:
-    """Yield a line for each input; every argument is parsed before the program's own code runs."""
-    calls = [ast.literal_eval(f"({arguments},)") for arguments in inputs]
+    """Yield a line for each input; every argument is evaluated, as literals go, before the program's own code runs."""
+    calls = [eval(f"({arguments},)", {"__builtins__": {"set": set}}) for arguments in inputs]
     code = compiled(program)
     for arguments in calls:
         yield code if isinstance(code, str) else outcome(code, arguments, max_chars, builtin)
@@ -123,35 +127,29 @@ def enter_child(stream: int, zygote: int, cpu_seconds: float, memory: int) -> No
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-    with contextlib.suppress(ValueError):
-        resource.setrlimit(resource.RLIMIT_STACK, (STACK_BYTES, STACK_BYTES))
     gc.enable()
 
 
-def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, float, int, int]:
+def watch(
+    child: int, cpu_seconds: float, wall_seconds: float, poll: select.poll
+) -> tuple[int, float, int, int]:
     """Wait for the child, kill it at a limit, and return the fields of ``REPLY``; end with the trainer."""
     pidfd = os.pidfd_open(child)
     clock = (~child << 3) | 2  # the child's CPU clock
     deadline = time.monotonic() + wall_seconds
-    poll = select.poll()
     poll.register(pidfd, select.POLLIN)
-    poll.register(CONTROL, select.POLLIN)
-    reason = ENDED
-    while True:
-        left = min(cpu_seconds - time.clock_gettime(clock), deadline - time.monotonic())
-        ready = [descriptor for descriptor, _ in poll.poll(max(0, math.ceil(left * 1000)))]
-        if ready:
-            break
-        if time.clock_gettime(clock) >= cpu_seconds:
-            reason = OUT_OF_CPU
-            break
-        if time.monotonic() >= deadline:
-            reason = OUT_OF_WALL
+    left, reason = min(cpu_seconds, wall_seconds), ENDED
+    while not (ready := poll.poll(max(0, math.ceil(left * 1000)))):
+        cpu_left, wall_left = cpu_seconds - time.clock_gettime(clock), deadline - time.monotonic()
+        left = min(cpu_left, wall_left)
+        if left <= 0:
+            reason = OUT_OF_CPU if cpu_left <= 0 else OUT_OF_WALL
             break
     signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     _, status, usage = os.wait4(child, 0)
+    poll.unregister(pidfd)
     os.close(pidfd)
-    if ready and pidfd not in ready:
+    if ready and pidfd not in [descriptor for descriptor, _ in ready]:
         _exit(0)
     return status, usage.ru_utime + usage.ru_stime, usage.ru_maxrss << 10, reason
 
@@ -159,22 +157,25 @@ def watch(child: int, cpu_seconds: float, wall_seconds: float) -> tuple[int, flo
 def serve(control: socket.socket, own_memory: int, confine_child: Callable[[], None]) -> None:
     """Fork a child, which confines itself further, for each request until the trainer closes the control socket."""
     zygote = os.getpid()
+    poll = select.poll()
+    poll.register(CONTROL, select.POLLIN)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, LIMITS.size, 1)
+        message, attached, _, _ = control.recvmsg(LIMITS.size, DESCRIPTOR_SPACE)
         if not message:
             return
         cpu_seconds, wall_seconds, memory = LIMITS.unpack(message)
+        stream = int.from_bytes(attached[0][2], sys.byteorder)
         child = os.fork()
         if child == 0:
             try:
-                enter_child(descriptors[0], zygote, cpu_seconds, own_memory + memory)
+                enter_child(stream, zygote, cpu_seconds, own_memory + memory)
                 confine_child()
                 run_program()
                 _exit(0)
             finally:
                 _exit(1)
-        os.close(descriptors[0])
-        control.send(REPLY.pack(*watch(child, cpu_seconds, wall_seconds)))
+        os.close(stream)
+        control.send(REPLY.pack(*watch(child, cpu_seconds, wall_seconds, poll)))
 
 
 def _stay() -> None:
