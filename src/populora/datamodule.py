@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
 
 import lightning as L
 from typing_extensions import override
@@ -35,6 +35,15 @@ logger = logging.getLogger(__name__)
 
 PROMPT_ROOM = 4096
 """Tokens a prompt may have where neither the base nor the config sets a limit."""
+
+
+@runtime_checkable
+class LongResponses(Protocol):
+    """A callback that has responses generated which may be longer than those of training."""
+
+    @property
+    def longest_response(self) -> int:
+        """Tokens of the longest one."""
 
 
 class RolloutDataModule(L.LightningDataModule):
@@ -99,7 +108,8 @@ class RolloutDataModule(L.LightningDataModule):
                 "engine share one device. Larger bases need a larger device or a smaller model.base.dtype"
             )
         prompts = module.prompts
-        longest = max(self.rollout.max_proposal_tokens, self.rollout.max_attempt_tokens)
+        evaluated = (c.longest_response for c in module.trainer.callbacks if isinstance(c, LongResponses))  # type: ignore[attr-defined]
+        longest = max(self.rollout.max_proposal_tokens, self.rollout.max_attempt_tokens, *evaluated)
         self._watchdog.start("the engine's start")
         self.engine.start(
             EngineBase(
