@@ -59,14 +59,13 @@ def generated_per_second(batch: RolloutBatch) -> float:
 
 def _scalars(batch: RolloutBatch, update: Update, wall: float) -> dict[str, float]:
     stages = stage_seconds(batch.timings, update.seconds, wall)
-    passed = update.tokens + update.padded_tokens
     return {
         **{f"seconds/{stage}": seconds for stage, seconds in stages.items()},
         "seconds/iteration": wall,
         "throughput/generated_tokens_per_second": generated_per_second(batch),
         "throughput/trained_tokens_per_second": _rate(update.tokens, update.seconds),
         "throughput/tokens_per_second": _rate(batch.generated_tokens, wall),
-        "throughput/padding_share": update.padded_tokens / passed if passed else 0.0,
+        "throughput/passed_share": update.passed_tokens / update.tokens if update.tokens else 0.0,
     }
 
 

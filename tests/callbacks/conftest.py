@@ -20,6 +20,7 @@ from populora.records import (
     Problem,
     Proposal,
     RolloutBatch,
+    StepTimings,
     Timings,
     Update,
     Verdict,
@@ -99,9 +100,9 @@ class Records:
         )
 
     @staticmethod
-    def update(*members: Member, seconds: float = 1.0, tokens: int = 90, padded: int = 10) -> Update:
+    def update(*members: Member, seconds: float = 1.0, tokens: int = 90, passed: int = 60) -> Update:
         updates = (MemberUpdate(m, True, 4, 40, 0.25, 0.5, 1.5, 2.0, 0.0, 0.01) for m in members)
-        return Update(tuple(updates), tokens, padded, seconds)
+        return Update(tuple(updates), tokens, passed, StepTimings(forward=seconds))
 
 
 @dataclass

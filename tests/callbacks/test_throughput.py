@@ -23,7 +23,7 @@ def test_every_second_between_two_iterations_is_logged(run, records, monkeypatch
     callback = Throughput()
     callback.on_train_start(run.trainer, run.module)
     callback.on_train_epoch_start(run.trainer, run.module)
-    run.module.last_update = records.update(member, seconds=3.0, tokens=90, padded=10)
+    run.module.last_update = records.update(member, seconds=3.0, tokens=90, passed=45)
     for iteration, wall in enumerate([10.0, 15.0]):
         completion = records.completion(tokens=30)
         run.finish_batch(
@@ -41,4 +41,4 @@ def test_every_second_between_two_iterations_is_logged(run, records, monkeypatch
         assert run.scalars["throughput/generated_tokens_per_second", step] == 60 / 3
         assert run.scalars["throughput/trained_tokens_per_second", step] == 30
         assert run.scalars["throughput/tokens_per_second", step] == 60 / wall
-        assert run.scalars["throughput/padding_share", step] == 0.1
+        assert run.scalars["throughput/passed_share", step] == 0.5

@@ -1,8 +1,6 @@
 """What a run finds in its folder."""
 
 import logging
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,29 +70,11 @@ def test_an_earlier_run_is_moved_whole_and_nothing_else_is(tmp_path: Path) -> No
     assert (tmp_path / "earlier-2" / "config.yaml").read_text() == "again"
 
 
-HOLD = """
-import sys
-from pathlib import Path
-from populora.cli.takeover import occupied
-with occupied(Path(sys.argv[1])):
-    print("in", flush=True)
-    sys.stdin.read()
-"""
-
-
 def test_two_runs_cannot_share_a_folder(tmp_path: Path) -> None:
-    other = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
-    assert other.stdout is not None
-    assert other.stdout.readline() == "in\n"
-    with pytest.raises(ConfigError, match="another run is at work"), occupied(tmp_path):
+    folder = tmp_path / "new" / "folder"
+    with occupied(folder), pytest.raises(ConfigError, match="another run is at work"), occupied(folder):
         pass
-    other.kill()
-    other.communicate()
-    with occupied(tmp_path):
-        pass
-    with occupied(tmp_path / "new" / "folder"):
+    with occupied(folder):
         pass
 
 

@@ -19,7 +19,7 @@ def _step(member: Member = ONE, loss: float = 0.1, norm: float = 1.0, mismatch: 
 
 
 def _update(*steps: MemberUpdate) -> Update:
-    return Update(steps, 100, 0, 1.0)
+    return Update(steps, 100, 100)
 
 
 BAD = [_step(loss=math.nan), _step(norm=math.inf), _step(mismatch=0.6), _step(mismatch=math.inf)]

@@ -52,9 +52,9 @@ def test_scaled_logits_give_the_log_probabilities_of_transformers(
     ids = torch.randint(50, (2, 9), generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         logits = model(input_ids=ids).logits[:, :-1].float()
+        hidden = model.get_decoder()(input_ids=ids).last_hidden_state[:, :-1].flatten(0, 1)
     expected = (logits / TEMPERATURE).log_softmax(-1).gather(-1, ids[:, 1:, None])[..., 0]
     bank = AdapterBank(model, ["student-0"], AdapterConfig(rank=2, alpha=4.0), seed=0)
-    hidden = bank.hidden_states(ids, torch.ones_like(ids), ["student-0"] * 2)[:, :-1].flatten(0, 1)
     targets = ids[:, 1:].flatten()
     found, _ = completion_logprobs(hidden, bank.head, bank.head_bias, targets, TEMPERATURE / bank.logit_scale)
     torch.testing.assert_close(found, expected.flatten(), atol=1e-5, rtol=1e-5)
