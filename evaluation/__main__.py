@@ -15,7 +15,7 @@ def main() -> int:
     logging.getLogger("populora").setLevel(logging.INFO)
     set_parsing_settings(docstring_parse_attribute_docstrings=True)
     try:
-        auto_cli([evaluate, regrade])
+        auto_cli([evaluate, regrade], as_positional=False, prog="python -m populora.evaluation")
     except PopuLoRAError as error:
         sys.stderr.write(f"populora: {error}\n")
         return 2 if isinstance(error, ConfigError) else 1

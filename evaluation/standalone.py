@@ -3,9 +3,8 @@
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
@@ -25,6 +24,8 @@ from populora.population.adapter_files import CONFIG_FILE, WEIGHTS_FILE, scale_o
 from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
 from populora.rollouts.engine import Engine, EngineBase, LoadedAdapter, engines
 
+Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+
 PROMPT_ROOM = 4096
 """Tokens a prompt may have, where the base's context allows it."""
 
@@ -34,7 +35,9 @@ def evaluate(
     suites: Sequence[str],
     adapters: Mapping[str, str] | None = None,
     folder: str = "evaluation-results",
-    base: BaseConfig = BaseConfig(),
+    revision: str | None = None,
+    dtype: Dtype = "auto",
+    chat: bool | None = None,
     data: DataSource = DataSource(),
     engine: EngineConfig = EngineConfig(),
     settings: EvaluationSettings = EvaluationSettings(),
@@ -50,7 +53,9 @@ def evaluate(
         suites: Names of suites, or ``all``.
         adapters: Folders in PEFT's format, by the name each shall have.
         folder: Where results go.
-        base: Revision, dtype, and prompts (``base`` for plain text) of the model.
+        revision: Of the hub's model.
+        dtype: Of the weights; ``auto``: float32 on a CPU, bfloat16 on an accelerator.
+        chat: Whether the model is asked through its chat template; none: if it has one.
         data: Where the benchmarks' data are.
         engine: Settings of the inference engine.
         settings: What differs from the suites' protocols.
@@ -61,11 +66,11 @@ def evaluate(
         DataError: a suite's data are missing.
         EngineError: the engine does not start, or failed twice.
     """
-    base = replace(base, path=model)
+    base = BaseConfig(path=model, revision=revision, dtype=dtype)
     found, missing = load_suites(suites, data, settings, skip_missing)
     path = locate_base(base)
     tokenizer = load_tokenizer(path)
-    chat = bool(tokenizer.chat_template) and base.prompts != "base"
+    chats = bool(tokenizer.chat_template) if chat is None else chat
     members = [
         Player(name, name, adapter_digest(Path(adapter)), Path(folder) / "responses" / name)
         for name, adapter in (adapters or {}).items()
@@ -75,7 +80,7 @@ def evaluate(
     needed = PROMPT_ROOM + max(settings.decoding(suite).max_tokens for suite in found)
     with engines[engine.name](engine) as running, EvaluationProgress() as shown:
         _start(running, base, path, adapters or {}, needed)
-        evaluator = Evaluator(running, tokenizer, chat, settings, shown)
+        evaluator = Evaluator(running, tokenizer, chats, settings, shown)
         for suite in found:
             with suite:
                 done.append(evaluator.evaluate(suite, players))

@@ -12,7 +12,8 @@ from populora.cli.settings import dump, resolve
 
 ROOT = Path(__file__).parents[1]
 CONFIGS = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "configs").rglob("*.yaml"))
-OVERLAYS = [name for name in CONFIGS if "/debug/" in name]
+EVALUATIONS = [name for name in CONFIGS if "/evaluation/" in name]
+OVERLAYS = [name for name in CONFIGS if "/debug/" in name] + EVALUATIONS
 
 
 @pytest.fixture(autouse=True)
@@ -30,14 +31,14 @@ def test_header_says_hardware_and_commands_that_work(name: str) -> None:
     header = Path(name).read_text().split("\n\n")[0]
     assert all(line.startswith("#") for line in header.splitlines())
     assert re.search(r"^# Hardware: .+$", header, re.MULTILINE)
-    commands = re.findall(r"populora (fit .*)$", header, re.MULTILINE)
+    commands = re.findall(r"populora ((?:fit|validate) .*)$", header, re.MULTILINE)
     assert len(commands) == 2, "the command as it is, and one override"
     for words in commands:
         assert name in words
         resolve(read_command(words.split()))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("name", [name for name in CONFIGS if name not in EVALUATIONS])
 def test_runs_do_not_share_a_folder(name: str) -> None:
     root = resolve(command_of(name))["trainer.default_root_dir"]
     assert root == f"runs/{name.removeprefix('configs/').removesuffix('.yaml').replace('/', '_')}"
