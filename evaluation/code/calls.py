@@ -9,7 +9,8 @@ from typing import Any
 from populora.verifier.harness import MAX_BYTES
 from populora.verifier.sandbox import Failure, Harness, Job, Limits, Run, Value
 
-MEMORY_MIB = 2048
+MEMORY_MIB = 4096
+"""As EvalPlus allows; a task's canonical solution takes more than 1 GiB."""
 _MAX_CHARS = 10 * MAX_BYTES
 
 

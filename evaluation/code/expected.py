@@ -16,7 +16,7 @@ from populora.evaluation.code.sandbox import CodeSandbox
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 1
+_FORMAT = 2
 _TIMES = Times(one_call=300, all_calls=600, wall=6000)
 
 

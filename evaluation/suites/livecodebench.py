@@ -20,9 +20,9 @@ from populora.evaluation.data import DataSet, DataSource, Row
 from populora.evaluation.suite import Decoding, Form, Grade, Item, Suite, suites
 from populora.verifier.sandbox import Job, Run
 
-_SECONDS = 6.0
-"""CPU time of one test."""
-_WALL_FACTOR = 10.0
+_SECONDS = 30.0
+"""CPU time of one test; the benchmark allows 6 seconds on a machine that does nothing else."""
+_WALL_FACTOR = 4.0
 """Wall-clock backstop, beside the CPU time."""
 _LENGTH, _LENGTH_FACTOR = 10_000, 4
 """Characters of an output: at least so many, and so many times the longest expected one."""

@@ -138,7 +138,6 @@ Size = IntEnum("Size", ["BIG"])
         (float("-inf"), "=-inf"),
         (1 + 2j, "=(1+2j)"),
         (set(), "=set()"),
-        (10**5000, "=" + "1" + "0" * 5000),
         (Counter("aab"), "~{'a': 2, 'b': 1}"),
         (OrderedDict(a=1), "~{'a': 1}"),
         ([OrderedDict(a=1)], "=[{'a': 1}]"),
@@ -160,8 +159,12 @@ Size = IntEnum("Size", ["BIG"])
 def test_a_result_is_described_as_what_it_compares_equal_to(value, text):
     assert described(value) == text
     plain = text[1:]
-    if "Ellipsis" not in plain and "inf" not in plain and len(plain) < 4000:
+    if "Ellipsis" not in plain and "inf" not in plain:
         assert ast.literal_eval(plain) == value
+
+
+def test_integers_have_as_many_digits_as_they_need():
+    assert described(10**5000) == f"=1{'0' * 5000}"
 
 
 def test_a_script_reads_and_writes(bench):

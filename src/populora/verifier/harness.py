@@ -10,7 +10,7 @@ import marshal
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Set as AbstractSet
 from decimal import Decimal
 from fractions import Fraction
@@ -24,9 +24,10 @@ from populora.verifier.streams import Overflow, Streams, run_threads_inline
 # From here on this file's functions keep the builtins of now, whatever a program patches.
 globals()["__builtins__"] = dict(vars(builtins))
 
-MAX_BYTES = 20_000
-"""Longest result, marshalled, that is reported in full."""
+MAX_BYTES, MAX_ITEMS = 20_000, 4_000
+"""Longest result that is reported in full: marshalled, and in items of a list or tuple."""
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes})
+_CONTAINERS = frozenset({list, tuple, set, frozenset})
 _BASES: tuple[tuple[type, Callable[[Any], Any]], ...] = (
     (int, int.__int__),
     (float, float.__float__),
@@ -127,9 +128,11 @@ def described(value: Any) -> str:
     """Return a mark and the text of a result, the same for results that are equal and of the same types.
 
     The mark is ``=``, or ``~`` where the result's type only behaves like the one shown, or ``#`` before the digest of
-    a result that is longer than ``MAX_BYTES``.
+    a result that is longer than ``MAX_BYTES`` or ``MAX_ITEMS``.
     """
     plain = _plain(value)
+    if type(plain) in (list, tuple) and len(plain) > MAX_ITEMS:
+        return f"#{_digest(type(plain).__name__, (plain[i : i + 1000] for i in range(0, len(plain), 1000)))}"
     packed = marshal.dumps(plain, 2)
     if len(packed) > MAX_BYTES:
         return f"#{sha256(packed).hexdigest()}"
@@ -140,10 +143,20 @@ def described(value: Any) -> str:
     return f"{'=' if type(plain) is type(value) else '~'}{text}"
 
 
+def _digest(kind: str, parts: Iterable[Any]) -> str:
+    """Return the digest of a long sequence, which need not be in memory twice."""
+    found = sha256(kind.encode())
+    for part in parts:
+        found.update(marshal.dumps(part, 2))
+    return found.hexdigest()
+
+
 def _plain(value: Any) -> Any:
     """Return what a value compares equal to among the plain types; an Ellipsis stands for anything else."""
     kind = type(value)
     if kind in _ATOMS:
+        return value
+    if kind in _CONTAINERS and _ATOMS.issuperset(map(type, value)):
         return value
     if isinstance(value, list | tuple | AbstractSet):
         base = next(base for base in (list, tuple, frozenset, set) if isinstance(value, base) or base is set)

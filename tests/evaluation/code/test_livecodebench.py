@@ -7,6 +7,7 @@ import zlib
 
 import pytest
 
+from populora.evaluation.suites import livecodebench
 from populora.evaluation.suites.livecodebench import LiveCodeBench
 
 
@@ -31,7 +32,8 @@ PAIRS = problem(
 
 
 @pytest.fixture
-def suite(source):
+def suite(source, monkeypatch):
+    monkeypatch.setattr(livecodebench, "_SECONDS", 1.0)
     with LiveCodeBench(source("livecodebench_v5_public.jsonl", DOUBLE, PAIRS)) as suite:
         yield suite
 

@@ -47,7 +47,6 @@ def literals(program: str) -> set[str]:
     return {repr(list(each)) for each in eval(compile(ast.Expression(inputs), "", "eval"), namespace)}
 
 
-
 @pytest.mark.slow
 @pytest.mark.skipif(FOLDER is None, reason="POPULORA_BENCHMARKS names no folder")
 def test_agrees_with_the_benchmarks_own_test_programs():
