@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from populora.errors import AdapterSyncError, EngineError
+from populora.errors import AdapterSyncError, DataError, EngineError
 from populora.evaluation.metrics import Score, SuiteScore
 from populora.evaluation.responses import Asked, Response, ResponseFile
 from populora.evaluation.results import SuiteResult
@@ -196,8 +196,17 @@ def _keep(file: ResponseFile, graded: Sequence[Response]) -> None:
 def graded_responses(
     suite: Suite[Any], items: Sequence[Item], responses: Sequence[Response], listener: Listener
 ) -> list[Response]:
-    """Return the responses with their grades."""
+    """Return the responses with their grades.
+
+    Raises:
+        DataError: a response is to an item that there is not.
+    """
     by_id = {item.id: item for item in items}
+    unknown = {response.asked.item for response in responses} - by_id.keys()
+    if unknown:
+        raise DataError(
+            f"{suite.name}: there are responses to items its data do not have: {sorted(unknown)[:3]}"
+        )
     listener(f"grade {suite.name}", 0, len(responses))
     grades = suite.grade([(by_id[response.asked.item], response.text) for response in responses])
     listener(f"grade {suite.name}", len(responses), len(responses))

@@ -3,14 +3,15 @@
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 
 from populora.base import load_tokenizer, locate_base, weight_dtype
 from populora.config import BaseConfig, EngineConfig
-from populora.errors import ConfigError
+from populora.errors import CheckpointError, ConfigError
 from populora.evaluation import report
 from populora.evaluation.data import DataSource
 from populora.evaluation.evaluator import Evaluator, Listener, Player, graded_responses, summary
@@ -68,18 +69,19 @@ def evaluate(
     """
     base = BaseConfig(path=model, revision=revision, dtype=dtype)
     found, missing = load_suites(suites, data, settings, skip_missing)
+    folders = [_AdapterFolder.read(name, Path(path)) for name, path in (adapters or {}).items()]
     path = locate_base(base)
     tokenizer = load_tokenizer(path)
     chats = bool(tokenizer.chat_template) if chat is None else chat
-    members = [
-        Player(name, name, adapter_digest(Path(adapter)), Path(folder) / "responses" / name)
-        for name, adapter in (adapters or {}).items()
+    kept = Path(folder) / "responses"
+    players = [
+        Player(BASE, None, str(path), kept / BASE),
+        *(Player(adapter.name, adapter.name, adapter.digest, kept / adapter.name) for adapter in folders),
     ]
-    players = [Player(BASE, None, str(path), Path(folder) / "responses" / BASE), *members]
     done: list[SuiteResult] = []
     needed = PROMPT_ROOM + max(settings.decoding(suite).max_tokens for suite in found)
     with engines[engine.name](engine) as running, EvaluationProgress() as shown:
-        _start(running, base, path, adapters or {}, needed)
+        _start(running, base, path, folders, needed)
         evaluator = Evaluator(running, tokenizer, chats, settings, shown)
         for suite in found:
             with suite:
@@ -90,39 +92,47 @@ def evaluate(
     return results
 
 
+@dataclass(frozen=True)
+class _AdapterFolder:
+    """A LoRA adapter in PEFT's format."""
+
+    name: str
+    path: Path
+    rank: int
+    digest: str
+    """What tells its weights and scale from others."""
+
+    @classmethod
+    def read(cls, name: str, path: Path) -> Self:
+        """Read what an engine must know before it starts.
+
+        Raises:
+            ConfigError: the folder holds no adapter.
+        """
+        try:
+            config, weights = (path / CONFIG_FILE).read_bytes(), (path / WEIGHTS_FILE).read_bytes()
+            _, rank = scale_of(config.decode())
+        except (OSError, UnicodeDecodeError, CheckpointError) as error:
+            raise ConfigError(
+                f"adapter {name}: expected a folder with {CONFIG_FILE} and {WEIGHTS_FILE}: {error}"
+            ) from error
+        return cls(name, path, rank, hashlib.sha256(config + weights).hexdigest()[:16])
+
+
 def _start(
-    engine: Engine, base: BaseConfig, path: Path, adapters: Mapping[str, str], needed_len: int
+    engine: Engine, base: BaseConfig, path: Path, adapters: Sequence[_AdapterFolder], needed_len: int
 ) -> None:
-    configs = {name: _adapter_config(name, Path(adapter)) for name, adapter in adapters.items()}
-    ranks = [scale_of(config)[1] for config in configs.values()]
     engine.start(
         EngineBase(
             path=path,
             dtype=weight_dtype(base, accelerated=torch.cuda.is_available()),
-            rank=max(ranks, default=1),
+            rank=max((adapter.rank for adapter in adapters), default=1),
             live_adapters=max(1, len(adapters)),
             needed_len=needed_len,
         )
     )
-    for name, adapter in adapters.items():
-        engine.load(LoadedAdapter(name, 0, Path(adapter), adapter_digest(Path(adapter))))
-
-
-def _adapter_config(name: str, folder: Path) -> str:
-    try:
-        return (folder / CONFIG_FILE).read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(
-            f"adapter {name}: {folder} has no {CONFIG_FILE}, so it is no adapter: {error}"
-        ) from error
-
-
-def adapter_digest(folder: Path) -> str:
-    """Return what tells an adapter's weights and scale from others."""
-    digest = hashlib.sha256()
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        digest.update((folder / name).read_bytes())
-    return digest.hexdigest()[:16]
+    for adapter in adapters:
+        engine.load(LoadedAdapter(adapter.name, 0, adapter.path, adapter.digest))
 
 
 def regrade(folder: str, data: DataSource = DataSource()) -> Results:
@@ -151,9 +161,10 @@ def regrade(folder: str, data: DataSource = DataSource()) -> Results:
 
 def _regraded(suite: Suite[Any], files: Sequence[Path], listener: Listener) -> SuiteResult:
     start = time.perf_counter()
-    responses = [response for file in files for response in ResponseFile(file).read()]
+    read = [response for file in files for response in ResponseFile(file).read()]
+    newest = {(r.asked.player, r.asked.item, r.asked.sample): r for r in read}
     with suite:
-        graded = graded_responses(suite, suite.items(), responses, listener)
+        graded = graded_responses(suite, suite.items(), list(newest.values()), listener)
     asked = [response.asked for response in graded]
     decoding = Decoding(
         max(a.max_tokens for a in asked), 1 + max(a.sample for a in asked), max(a.temperature for a in asked)

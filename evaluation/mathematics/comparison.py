@@ -109,7 +109,8 @@ def _same(right: str, given: str, tolerance: float) -> bool:
 def _bare(right: str, given: str) -> tuple[str, str]:
     """Return two normalised answers without the names before and the units behind them."""
     right, given = without_unit(without_name(right), letters=False), without_name(given)
-    return right, without_unit(given, letters=not _LETTERS.search(right))
+    letters = numbers.read(right) is not None or not _LETTERS.search(right)
+    return right, without_unit(given, letters)
 
 
 def _key(text: str) -> str:

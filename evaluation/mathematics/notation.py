@@ -10,6 +10,8 @@ _SYMBOLS = {
 _REWRITES = tuple(
     (re.compile(pattern), replacement)
     for pattern, replacement in (
+        (r",\s*\\!\s*", ","),
+        (r"\bnp\.(?=[a-z])", r"\\"),
         (r"\\(?:displaystyle|textstyle|limits|left|right|[bB]igg?[lr]?|,|!|;|:|>|q?quad)(?![A-Za-z])", ""),
         (r"\\[()\[\]]|(?<!\\)\$|\*\*", ""),
         (r"\\\$|[$€£¥]", ""),
@@ -49,7 +51,7 @@ def normalised(text: str) -> str:
         text = text.replace(symbol, command)
     for pattern, replacement in _REWRITES:
         text = pattern.sub(replacement, text)
-    return " ".join(text.split()).strip(" .,;:")
+    return " ".join(text.split()).rstrip(" .,;:").lstrip(" ,;:")
 
 
 def without_unit(text: str, letters: bool) -> str:
