@@ -18,7 +18,7 @@ ROW = {"id": "sample_0", "code": "def f(xs):\n    return sorted(xs)", "input": "
         ("[ANSWER]assert f([3, 1]) == [1, 3][/ANSWER]", "[1, 3]"),
         ("It is sorted.\n```python\n[1, 3]\n```", "[1, 3]"),
         ("[1, 3]", "[1, 3]"),
-        ("<think>```output\n[1]\n```", "[1]"),
+        ("<think>\n```output\n[1]\n```", "[1]"),
         ("<answer>```output\nsorted([3, 1])\n```</answer>", None),
         ("<think>It starts with [1, 3]\nand so on", None),
         ("", None),

@@ -3,7 +3,8 @@
 import pytest
 
 from populora.errors import DataError
-from populora.evaluation.code.plus import PlusVerdict, tests_of
+from populora.evaluation.code import plus
+from populora.evaluation.code.plus import PlusVerdict
 from populora.evaluation.suite import suites
 from populora.evaluation.suites.humaneval_plus import HumanEvalPlus
 from populora.evaluation.suites.mbpp_plus import MBPPPlus
@@ -81,7 +82,7 @@ def test_the_answer_to_either_is_graded(humaneval):
         plain.prefill + "    return a - b\n",
     )
     assert [grade.correct for grade in grades] == [True, True, True, True, False]
-    assert grades[0].answer == ABSOLUTE["prompt"] + "    return abs(a - b)"
+    assert grades[0].answer == ABSOLUTE["prompt"] + "    return abs(a - b)\n"
     assert grades[4].reason == "plus: wrong at input 0"
 
 
@@ -91,7 +92,7 @@ def test_base_and_plus_are_told_apart(humaneval):
         "def distance(a, b): return abs(a - b)",
         "def distance(a, b): return a - b",
         "def distance(a, b): return b - a if b - a != -2 else 0",
-        "def distance(a, b): return [2, 0, 2, 4][len(seen := globals().setdefault('seen', [])) or seen.append(0) or 0]",
+        "calls = []\ndef distance(a, b): calls.append(1); return abs(a - b) + len(calls) // 2",
         "def distance(a, b): return {3: 1, 5: 0, 1: 2, -2: 4}[a]",
     ]
     assert humaneval.verdicts([(item, program) for program in programs]) == [
@@ -163,6 +164,7 @@ def test_output_floods_are_no_result(humaneval):
 
 
 def test_equal_programs_run_once(humaneval, monkeypatch):
+    assert graded(humaneval, GOOD)[0].correct
     counts = []
     run = humaneval._sandbox.run
     monkeypatch.setattr(humaneval._sandbox, "run", lambda jobs: counts.append(len(jobs)) or run(jobs))
@@ -211,7 +213,7 @@ def test_the_hubs_form_of_both_is_read(source):
     (item,) = HumanEvalPlus(source("humaneval_plus.jsonl", row)).items()
     assert (item.function, len(item.plus), item.rule.tolerance) == ("distance", 2, 0.5)
     with pytest.raises(ValueError, match="one list of inputs"):
-        tests_of("inputs = [1]")
+        plus.tests_of("inputs = [1]")
 
 
 def test_data_of_another_benchmark_are_refused(source):
