@@ -149,8 +149,10 @@ class Timings:
     sync: float = 0.0
     propose: float = 0.0
     validate: float = 0.0
+    """After the last proposal was there; most validations happen while others are written."""
     solve: float = 0.0
     grade: float = 0.0
+    """After the last attempt was there."""
 
 
 @dataclass(frozen=True)

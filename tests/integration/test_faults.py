@@ -48,12 +48,12 @@ class Mortal(ScriptedEngine):
 
     deaths = 0
 
-    def _sample(self, requests: Any, on_progress: Any) -> Any:
+    def _sample(self, requests: Any) -> Any:
         newest = max((adapter.version for adapter in self.adapters.values()), default=0)
         if newest == 2 and not Mortal.deaths:
             Mortal.deaths += 1
             raise EngineError("vLLM failed with 3 of 12 responses generated: its process died")
-        return super()._sample(requests, on_progress)
+        return super()._sample(requests)
 
 
 class Stale(ScriptedEngine):
@@ -72,16 +72,14 @@ class Stale(ScriptedEngine):
 class Nan(ScriptedEngine):
     """Gives student-0 log-probabilities that are no numbers."""
 
-    def _sample(self, requests: Any, on_progress: Any) -> Any:
-        spoilt = []
-        for request, completions in zip(requests, super()._sample(requests, on_progress), strict=True):
-            if request.member == "student-0":
+    def _sample(self, requests: Any) -> Any:
+        for index, completions in super()._sample(requests):
+            if requests[index].member == "student-0":
                 completions = tuple(
                     Completion(c.token_ids, (float("nan"),) * len(c.token_ids), c.text, c.finish_reason)
                     for c in completions
                 )
-            spoilt.append(completions)
-        return spoilt
+            yield index, completions
 
 
 def _mute(request: GenerationRequest, index: int) -> str:

@@ -65,7 +65,8 @@ def forward() -> Callable[..., Tensor]:
             order = sorted(range(len(ids)), key=lambda row: adapters.index(adapters[row]))
             rows = {name: [sequences[r] for r in order if adapters[r] == name] for name in adapters}
             bundles = [
-                Bundle(name, own[0][:shared], tuple(row[shared:] for row in own)) for name, own in rows.items()
+                Bundle(name, own[0][:shared], tuple(row[shared:] for row in own))
+                for name, own in rows.items()
             ]
         else:
             order = list(range(len(ids)))

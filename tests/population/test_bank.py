@@ -29,9 +29,7 @@ def tokens() -> tuple[Tensor, Tensor]:
     return ids, mask
 
 
-def test_members_start_at_the_base_with_factors_of_their_own(
-    load_base: LoadBase, forward: Forward
-) -> None:
+def test_members_start_at_the_base_with_factors_of_their_own(load_base: LoadBase, forward: Forward) -> None:
     config = AdapterConfig(rank=4, alpha=8.0)
     bank = AdapterBank(load_base(), NAMES, config, seed=1)
     other = AdapterBank(load_base(), ("student-0", "teacher-5", "teacher-0"), config, seed=1)

@@ -212,14 +212,12 @@ def test_unknown_adapters_and_calls_past_the_bank_are_refused(make_bank: MakeBan
     ids, mask = tokens(2)
     with pytest.raises(ValueError, match="no adapter 'nobody'"):
         forward(bank, ids, mask, ["teacher-0", "nobody"])
-    with pytest.raises(ConfigError, match="through AdapterBank.hidden_states alone"):
+    with pytest.raises(ConfigError, match=r"through AdapterBank\.hidden_states alone"):
         bank.model(ids, mask)
 
 
 @pytest.mark.parametrize("window", [3, 11])
-def test_sliding_windows_are_kept(
-    tiny_base: Path, forward: Forward, window: int
-) -> None:
+def test_sliding_windows_are_kept(tiny_base: Path, forward: Forward, window: int) -> None:
     settings = {"use_sliding_window": True, "sliding_window": window, "max_window_layers": 1}
     config = AutoConfig.from_pretrained(tiny_base, **settings)
     base = AutoModelForCausalLM.from_pretrained(tiny_base, config=config).eval()
@@ -238,7 +236,9 @@ def test_a_base_with_attention_of_its_own_is_refused(load_base: LoadBase) -> Non
 
 
 def test_layout_shares_beginnings_and_merges_neighbours_of_one_adapter() -> None:
-    layout = lay_out([Bundle("a", (1, 2), ((3, 4), (5,))), Bundle("a", (1, 2), ((),)), Bundle(None, (6,), ((7,),))])
+    layout = lay_out(
+        [Bundle("a", (1, 2), ((3, 4), (5,))), Bundle("a", (1, 2), ((),)), Bundle(None, (6,), ((7,),))]
+    )
     assert layout.input_ids.tolist() == [1, 2, 3, 4, 5, 1, 2, 6, 7]
     assert layout.positions.tolist() == [0, 1, 2, 3, 2, 0, 1, 0, 1]
     assert layout.rows.tolist() == [[0, 1, 2, 3], [0, 1, 4, 0], [5, 6, 5, 5], [7, 8, 7, 7]]

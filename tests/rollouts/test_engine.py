@@ -14,7 +14,6 @@ from populora.rollouts.engine import (
     EngineBase,
     GenerationRequest,
     LoadedAdapter,
-    ProgressListener,
     engines,
     model_len,
 )
@@ -28,11 +27,9 @@ class Recorder(ScriptedEngine):
         super().__init__(config, lambda request, index: f"{request.prompt_ids[0]}/{request.seed + index}")
         self.batches: list[list[GenerationRequest]] = []
 
-    def _sample(
-        self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None
-    ) -> list[tuple[Completion, ...]]:
+    def _sample(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, tuple[Completion, ...]]]:
         self.batches.append(list(requests))
-        return super()._sample(requests, on_progress)
+        return reversed(list(super()._sample(requests)))
 
 
 def _request(
@@ -54,6 +51,13 @@ def engine(base: EngineBase, tmp_path: Path) -> Iterator[Recorder]:
         for member in ("a", "b"):
             engine.load(LoadedAdapter(member, 0, tmp_path, "digest"))
         yield engine
+
+
+def test_progress_counts_samples_as_they_come(engine: Recorder) -> None:
+    seen: list[tuple[int, int]] = []
+    engine.generate([_request([9], count=2), _request([5]), _request([])], lambda *now: seen.append(now))
+    assert seen[-1] == (4, 4)
+    assert len(seen) == 3
 
 
 def test_results_are_in_the_order_of_the_requests(engine: Recorder) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import psutil
@@ -13,12 +14,12 @@ import pytest
 
 from populora.errors import EngineError
 from populora.rollouts import process as engine_process
-from populora.rollouts.process import Call, EngineProcess, call_each
+from populora.rollouts.process import Call, EngineProcess, Part, call_each, stream_each
 
 SERVED = """
 import os, subprocess, sys, time
 from populora.rollouts import process
-from populora.rollouts.process import Progress, serve
+from populora.rollouts.process import Part, serve
 
 class Served:
     def add(self, a, b):
@@ -27,7 +28,7 @@ class Served:
         return os.environ.get(name)
     def count(self, n):
         for done in range(1, n + 1):
-            yield Progress(done, n)
+            yield Part(done)
         return "counted"
     def fail(self):
         raise ValueError("no such thing")
@@ -81,11 +82,10 @@ def test_calls_return_results_from_the_other_process(process: EngineProcess) -> 
     assert "ONLY_THERE" not in os.environ
 
 
-def test_progress_arrives_before_the_result(process: EngineProcess) -> None:
-    seen: list[tuple[int, int]] = []
-    result = process.call("count", 3, timeout=60, on_progress=lambda done, total: seen.append((done, total)))
-    assert result == "counted"
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+def test_parts_arrive_before_the_result(process: EngineProcess) -> None:
+    messages = list(stream_each([process], [Call("count", (3,))], 60))
+    assert messages == [(0, Part(1)), (0, Part(2)), (0, Part(3)), (0, "counted")]
+    assert process.call("count", 3, timeout=60) == "counted"
 
 
 def test_an_exception_is_reported_and_the_process_goes_on(process: EngineProcess) -> None:
@@ -115,11 +115,8 @@ def test_a_hung_call_ends_with_the_process_and_its_children(process: EngineProce
 
 
 def test_an_interrupted_call_leaves_no_stale_answer(process: EngineProcess) -> None:
-    def interrupt(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        process.call("count", 3, timeout=60, on_progress=interrupt)
+    with closing(stream_each([process], [Call("count", (3,))], 60)) as stream:
+        assert next(stream) == (0, Part(1))
     with pytest.raises(EngineError):
         process.call("add", 1, 1, timeout=60)
 
@@ -134,11 +131,12 @@ def test_nothing_outlives_the_end(process: EngineProcess, end: Callable[[EngineP
 
 
 def test_calls_run_side_by_side_and_answer_in_order(pair: tuple[EngineProcess, EngineProcess]) -> None:
-    told: list[tuple[int, int]] = []
     calls = [Call("count", (3,)), Call("count", (50,))]
-    assert call_each(pair, calls, 60, lambda *each: told.append(each)) == ["counted", "counted"]
-    assert told[-1] == (53, 53)
-    assert [done for done, _ in told] == list(range(1, 54))
+    messages = list(stream_each(pair, calls, 60))
+    for process, count in enumerate((3, 50)):
+        expected = [*(Part(done) for done in range(1, count + 1)), "counted"]
+        assert [message for index, message in messages if index == process] == expected
+    assert call_each(pair, calls, 60) == ["counted", "counted"]
     assert call_each(pair, [Call("add", (1, 2)), Call("add", ("a", "b"))], 60) == [3, "ab"]
 
 

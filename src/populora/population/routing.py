@@ -69,7 +69,12 @@ class _AddUpdates(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, output: Tensor, x: Tensor, scaling: float, spans: Sequence[tuple[int, int]], *factors: Tensor
+        ctx: Any,
+        output: Tensor,
+        x: Tensor,
+        scaling: float,
+        spans: Sequence[tuple[int, int]],
+        *factors: Tensor,
     ) -> Tensor:
         ctx.scaling, ctx.spans = scaling, spans
         flat_x, flat_output = x.flatten(0, -2), output.flatten(0, -2)

@@ -1,7 +1,8 @@
 """What every inference engine offers, and the parts of it that do not depend on the engine."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
@@ -113,10 +114,8 @@ class Engine(ABC):
     def _fingerprint(self, adapter: LoadedAdapter) -> str: ...
 
     @abstractmethod
-    def _sample(
-        self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None
-    ) -> list[tuple[Completion, ...]]:
-        """Sample for requests that fit."""
+    def _sample(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, tuple[Completion, ...]]]:
+        """Sample for requests that fit; yield (index, completions) of each as it finishes, in any order."""
 
     def sleep(self) -> None:  # noqa: B027
         """Move the weights out of the accelerator's memory; nothing to do on a CPU."""
@@ -152,11 +151,29 @@ class Engine(ABC):
     def generate(
         self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None = None
     ) -> list[tuple[Completion, ...]]:
-        """Sample responses to all requests in one batch.
+        """Sample responses to all requests in one batch, and return them in the order of the requests.
 
-        The batch is ordered by member and prompt, so that prompts in common are computed once; results come in the
-        order of the requests and do not depend on it. A prompt that leaves no room for a response gets empty ones
-        of finish reason ``length``.
+        Raises:
+            EngineError: as :meth:`stream`.
+        """
+        results: dict[int, tuple[Completion, ...]] = {}
+        done, total = 0, sum(request.count for request in requests)
+        with closing(self.stream(requests)) as stream:
+            for index, completions in stream:
+                results[index] = completions
+                done += len(completions)
+                if on_progress is not None:
+                    on_progress(done, total)
+        return [results[index] for index in range(len(requests))]
+
+    def stream(
+        self, requests: Sequence[GenerationRequest]
+    ) -> Generator[tuple[int, tuple[Completion, ...]], None, None]:
+        """Sample responses to all requests in one batch, and yield (index, completions) of each as it finishes.
+
+        The batch is ordered by member and prompt, so that prompts in common are computed once; what is sampled does
+        not depend on it. A prompt that leaves no room for a response gets empty ones of finish reason ``length``.
+        Close the generator if you do not exhaust it.
 
         Raises:
             EngineError: a member has no adapter, or the engine died or hung.
@@ -166,15 +183,12 @@ class Engine(ABC):
             raise EngineError(
                 f"the engine holds no adapter of {', '.join(sorted(unknown))}; synchronise adapters first"
             )
-        results: list[tuple[Completion, ...]] = [
-            (Completion((), (), "", "length"),) * r.count for r in requests
-        ]
         fitting = [i for i, r in enumerate(requests) if 0 < len(r.prompt_ids) < self.max_model_len]
+        for index in sorted(set(range(len(requests))) - set(fitting)):
+            yield index, (Completion((), (), "", "length"),) * requests[index].count
         fitting.sort(key=lambda i: _batch_key(requests[i]))
-        sampled = self._sample([self._trimmed(requests[i]) for i in fitting], on_progress)
-        for i, completions in zip(fitting, sampled, strict=True):
-            results[i] = completions
-        return results
+        for place, completions in self._sample([self._trimmed(requests[i]) for i in fitting]):
+            yield fitting[place], completions
 
     def _trimmed(self, request: GenerationRequest) -> GenerationRequest:
         room = self.max_model_len - len(request.prompt_ids)

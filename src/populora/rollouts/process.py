@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -42,11 +42,10 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Progress:
-    """Part of the present call is done."""
+class Part:
+    """Part of the present call's result, ahead of the rest."""
 
-    done: int
-    total: int
+    value: Any
 
 
 @dataclass(frozen=True)
@@ -90,19 +89,13 @@ class EngineProcess:
         """Process id."""
         return self._process.pid
 
-    def call(
-        self,
-        method: str,
-        *arguments: object,
-        timeout: float,
-        on_progress: Callable[[int, int], None] | None = None,
-    ) -> Any:
+    def call(self, method: str, *arguments: object, timeout: float) -> Any:
         """Call a method of the served object and return its result.
 
         Raises:
             EngineError: as :func:`call_each`.
         """
-        [result] = call_each([self], [Call(method, arguments)], timeout, on_progress)
+        [result] = call_each([self], [Call(method, arguments)], timeout)
         return result
 
     def send(self, call: Call) -> None:
@@ -175,28 +168,35 @@ class EngineProcess:
         )
 
 
-def call_each(
-    processes: Sequence[EngineProcess],
-    calls: Sequence[Call],
-    timeout: float,
-    on_progress: Callable[[int, int], None] | None = None,
-) -> list[Any]:
+def call_each(processes: Sequence[EngineProcess], calls: Sequence[Call], timeout: float) -> list[Any]:
     """Make one call in each process, all at the same time, and return the results in order.
+
+    Raises:
+        EngineError: as :func:`stream_each`.
+    """
+    last = dict(stream_each(processes, calls, timeout))
+    return [last[index] for index in range(len(calls))]
+
+
+def stream_each(
+    processes: Sequence[EngineProcess], calls: Sequence[Call], timeout: float
+) -> Generator[tuple[int, Any], None, None]:
+    """Make one call in each process, all at the same time, and yield (index of the process, message) as they come.
+
+    A call's last message is its result, :class:`Part` those before. Close the generator if you do not exhaust it.
 
     Args:
         processes: Processes that are idle.
         calls: One for each.
         timeout: Seconds that all may take together.
-        on_progress: Told the sums over the processes.
 
     Raises:
         EngineError: a method raised, a process died, or ``timeout`` seconds have passed. In the last two cases the
-            processes that have not answered are gone afterwards, as they are when the call is interrupted.
+            processes that have not answered are gone afterwards, as they are when the calls are interrupted.
     """
     deadline = time.monotonic() + timeout
     waiting: dict[object, int] = {process.connection: i for i, process in enumerate(processes)}
-    progress = [Progress(0, 0)] * len(calls)
-    results: list[Any] = [None] * len(calls)
+    failure: Failure | None = None
     try:
         for process, call in zip(processes, calls, strict=True):
             process.send(call)
@@ -209,26 +209,23 @@ def call_each(
                 raise EngineError(f"no answer within {timeout:g} s")
             for index in sorted(waiting[connection] for connection in ready):
                 message = processes[index].receive()
-                if isinstance(message, Progress):
-                    progress[index] = message
-                    if on_progress is not None:
-                        on_progress(sum(p.done for p in progress), sum(p.total for p in progress))
-                else:
-                    results[index] = message
+                if not isinstance(message, Part):
                     del waiting[processes[index].connection]
+                if isinstance(message, Failure):
+                    failure = failure or message
+                else:
+                    yield index, message
     finally:
         for index in waiting.values():
             processes[index].kill()
-    failure = next((result for result in results if isinstance(result, Failure)), None)
     if failure is not None:
         raise EngineError(failure.message)
-    return results
 
 
 def serve(target: object, descriptor: int) -> None:
     """Answer calls to ``target``'s methods until the other side goes away.
 
-    A method that is a generator yields :class:`Progress` on its way to its result.
+    A method that is a generator yields each :class:`Part` of its result, and returns the rest.
 
     Args:
         descriptor: Number of the inherited socket.

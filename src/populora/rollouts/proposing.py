@@ -1,13 +1,13 @@
 """Asking teachers for problems and validating what they write."""
 
 import random
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from populora.config import RolloutConfig
 from populora.records import Completion, Problem, Validation
 from populora.rollouts.engine import Engine, GenerationRequest
+from populora.rollouts.judging import generate_and_judge
 from populora.rollouts.solving import Sampling, StageListener
 from populora.seeding import derive
 from populora.tasks import Prompts, Task
@@ -41,7 +41,7 @@ class Proposer:
         reserved: Programs of an evaluation set; a proposal that repeats one is invalid, so that no member is
             ever trained on them.
         propose_seconds: Time the last call spent generating.
-        validate_seconds: Time the last call spent verifying.
+        validate_seconds: Time the last call spent verifying after that.
     """
 
     def __init__(
@@ -86,9 +86,9 @@ class Proposer:
         self, asks: Sequence[Ask], iteration: int, sampling: Sampling, listener: StageListener
     ) -> list[tuple[Written, ...]]:
         """Return ``sampling.count`` validated proposals for each prompt, in order."""
-        start = time.perf_counter()
         listener("propose", 0, len(asks) * sampling.count)
-        written = self._engine.generate(
+        judged = generate_and_judge(
+            self._engine,
             [
                 GenerationRequest(
                     prompt_ids=ask.prompt_ids,
@@ -101,32 +101,25 @@ class Proposer:
                 )
                 for index, ask in enumerate(asks)
             ],
+            lambda index, completions: self._validate(asks[index], completions, iteration),
             lambda done, total: listener("propose", done, total),
         )
-        generated = time.perf_counter()
-        listener("validate", 0, 1)
-        validations = iter(self._validate(asks, written, iteration))
-        self.propose_seconds, self.validate_seconds = generated - start, time.perf_counter() - generated
-        return [
-            tuple(Written(completion, next(validations)) for completion in completions)
-            for completions in written
-        ]
+        self.propose_seconds, self.validate_seconds = judged.generating, judged.waiting
+        return [tuple(Written(*each) for each in responses) for responses in judged.responses]
 
-    def _validate(
-        self, asks: Sequence[Ask], written: Sequence[Sequence[Completion]], iteration: int
-    ) -> list[Validation]:
-        authors = [ask.teacher for ask, completions in zip(asks, written, strict=True) for _ in completions]
+    def _validate(self, ask: Ask, written: Sequence[Completion], iteration: int) -> list[Validation]:
         drafts = [
             self._tasks[ask.task].read_proposal(completion.text, ask.references)
             if completion.finish_reason == "stop"
             else None
-            for ask, completions in zip(asks, written, strict=True)
-            for completion in completions
+            for completion in written
         ]
         judged = iter(self._verifier.validate([draft for draft in drafts if draft is not None]))
         return [
-            Validation(None, "malformed") if draft is None else self._sign(next(judged), author, iteration)
-            for draft, author in zip(drafts, authors, strict=True)
+            Validation(None, "malformed")
+            if draft is None
+            else self._sign(next(judged), ask.teacher, iteration)
+            for draft in drafts
         ]
 
     def _sign(self, validation: Validation, author: str, iteration: int) -> Validation:

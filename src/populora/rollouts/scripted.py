@@ -1,7 +1,7 @@
 """An engine without a model: a script writes the responses, adapters are only held and checked."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from safetensors.torch import load_file
 from typing_extensions import override
@@ -16,7 +16,6 @@ from populora.rollouts.engine import (
     EngineBase,
     GenerationRequest,
     LoadedAdapter,
-    ProgressListener,
     engines,
     model_len,
 )
@@ -95,10 +94,9 @@ class ScriptedEngine(Engine):
         )
 
     @override
-    def _sample(
-        self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None
-    ) -> list[tuple[Completion, ...]]:
-        return [tuple(self._complete(request, i) for i in range(request.count)) for request in requests]
+    def _sample(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, tuple[Completion, ...]]]:
+        for index, request in enumerate(requests):
+            yield index, tuple(self._complete(request, i) for i in range(request.count))
 
     def _complete(self, request: GenerationRequest, index: int) -> Completion:
         text = self._script(request, index)

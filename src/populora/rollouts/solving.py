@@ -1,11 +1,11 @@
 """Putting problems to members and grading what they answer."""
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from populora.records import Completion, Problem, Verdict
 from populora.rollouts.engine import Engine, GenerationRequest
+from populora.rollouts.judging import generate_and_judge
 from populora.seeding import derive
 from populora.tasks import Prompts, Task
 from populora.verifier import Verifier
@@ -49,7 +49,7 @@ class Solver:
 
     Attributes:
         solve_seconds: Time the last call spent generating.
-        grade_seconds: Time the last call spent verifying.
+        grade_seconds: Time the last call spent verifying after that.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Solver:
         self, questions: Sequence[Question], sampling: Sampling, listener: StageListener
     ) -> list[tuple[Answer, ...]]:
         """Return ``sampling.count`` graded answers to each question, in order."""
-        start = time.perf_counter()
         prompts = [self._encode(question.problem) for question in questions]
         listener("solve", 0, len(questions) * sampling.count)
-        answered = self._engine.generate(
+        judged = generate_and_judge(
+            self._engine,
             [
                 GenerationRequest(
                     prompt_ids=prompt_ids,
@@ -82,15 +82,13 @@ class Solver:
                 )
                 for index, (question, prompt_ids) in enumerate(zip(questions, prompts, strict=True))
             ],
+            lambda index, completions: self._grade(questions[index].problem, completions),
             lambda done, total: listener("solve", done, total),
         )
-        generated = time.perf_counter()
-        listener("grade", 0, 1)
-        verdicts = iter(self._grade(questions, answered))
-        self.solve_seconds, self.grade_seconds = generated - start, time.perf_counter() - generated
+        self.solve_seconds, self.grade_seconds = judged.generating, judged.waiting
         return [
-            tuple(Answer(prompt_ids, completion, next(verdicts)) for completion in completions)
-            for prompt_ids, completions in zip(prompts, answered, strict=True)
+            tuple(Answer(prompt_ids, completion, verdict) for completion, verdict in responses)
+            for prompt_ids, responses in zip(prompts, judged.responses, strict=True)
         ]
 
     def _encode(self, problem: Problem) -> tuple[int, ...]:
@@ -102,13 +100,5 @@ class Solver:
             return None
         return self._tasks[problem.task].read_answer(completion.text)
 
-    def _grade(
-        self, questions: Sequence[Question], answered: Sequence[Sequence[Completion]]
-    ) -> Sequence[Verdict]:
-        return self._verifier.grade(
-            [
-                (question.problem, self._read(question.problem, completion))
-                for question, completions in zip(questions, answered, strict=True)
-                for completion in completions
-            ]
-        )
+    def _grade(self, problem: Problem, completions: Sequence[Completion]) -> Sequence[Verdict]:
+        return self._verifier.grade([(problem, self._read(problem, each)) for each in completions])

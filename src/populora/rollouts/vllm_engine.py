@@ -5,7 +5,8 @@ import itertools
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,10 @@ from populora.rollouts.engine import (
     EngineBase,
     GenerationRequest,
     LoadedAdapter,
-    ProgressListener,
     engines,
     model_len,
 )
-from populora.rollouts.process import Call, EngineProcess, call_each
+from populora.rollouts.process import Call, EngineProcess, Part, call_each, stream_each
 from populora.rollouts.vllm_server import AdapterFile, Served
 
 logger = logging.getLogger(__name__)
@@ -116,27 +116,21 @@ class VLLMEngine(Engine):
         return " ".join(sorted(set(self._call("fingerprint", self._numbers[adapter.member]))))
 
     @override
-    def _sample(
-        self, requests: Sequence[GenerationRequest], on_progress: ProgressListener | None
-    ) -> list[tuple[Completion, ...]]:
+    def _sample(self, requests: Sequence[GenerationRequest]) -> Iterator[tuple[int, tuple[Completion, ...]]]:
         done, total = 0, sum(request.count for request in requests)
-
-        def advance(now: int, _: int) -> None:
-            nonlocal done
-            done = now
-            if on_progress is not None:
-                on_progress(now, total)
-
         shares = _shares(requests, len(self._running))
+        first = list(itertools.accumulate(map(len, shares), initial=0))
         calls = [Call("generate", ([(r, self._number(r)) for r in share],)) for share in shares]
         try:
-            parts: list[list[tuple[Completion, ...]]] = call_each(
-                self._running, calls, self.config.request_timeout, advance
-            )
+            with closing(stream_each(self._running, calls, self.config.request_timeout)) as stream:
+                for process, message in stream:
+                    if isinstance(message, Part):
+                        index, completions = message.value
+                        done += len(completions)
+                        yield first[process] + index, completions
         except EngineError as error:
             self.close()
             raise EngineError(f"vLLM failed with {done} of {total} responses generated: {error}") from error
-        return [completions for part in parts for completions in part]
 
     def _number(self, request: GenerationRequest) -> int | None:
         return None if request.member is None else self._numbers[request.member]

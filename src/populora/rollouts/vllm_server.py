@@ -12,7 +12,7 @@ from populora.config import EngineConfig
 from populora.records import Completion
 from populora.rollouts.decoding import Decoder
 from populora.rollouts.engine import EngineBase, GenerationRequest
-from populora.rollouts.process import Progress, serve
+from populora.rollouts.process import Part, serve
 
 _BATCH_TOKENS = 4096
 _BLOCK_TOKENS = 32
@@ -111,8 +111,8 @@ class VLLMServer:
 
     def generate(
         self, requests: Sequence[tuple[GenerationRequest, int | None]]
-    ) -> Generator[Progress, None, list[tuple[Completion, ...]]]:
-        """Sample for requests, each with the number of its adapter."""
+    ) -> Generator[Part, None, None]:
+        """Sample for requests, each with the number of its adapter; parts are (index, completions) as they finish."""
         for index, (request, number) in enumerate(requests):
             self._llm.add_request(
                 str(index),
@@ -120,16 +120,11 @@ class VLLMServer:
                 _sampling(request),
                 lora_request=None if number is None else self._adapters[number],
             )
-        outputs: dict[int, Any] = {}
-        total = sum(request.count for request, _ in requests)
-        done = 0
         while self._llm.has_unfinished_requests():
-            finished = {int(output.request_id): output for output in self._llm.step() if output.finished}
-            if finished:
-                outputs |= finished
-                done += sum(requests[index][0].count for index in finished)
-                yield Progress(done, total)
-        return [self._completions(request, outputs[i].outputs) for i, (request, _) in enumerate(requests)]
+            for output in self._llm.step():
+                if output.finished:
+                    index = int(output.request_id)
+                    yield Part((index, self._completions(requests[index][0], output.outputs)))
 
     def _completions(self, request: GenerationRequest, outputs: Sequence[Any]) -> tuple[Completion, ...]:
         texts = self._decoder([output.token_ids for output in outputs])
