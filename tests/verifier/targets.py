@@ -87,6 +87,7 @@ def targets() -> Iterator[dict[str, Any]]:
 def succeeds_without_confinement(kind: str, program: str) -> bool:
     """Run an attack on targets of its own in a plain interpreter, below a shell that it may kill."""
     mine, theirs = socket.socketpair()
+    theirs.setblocking(False)
     with mine, theirs, targets() as aims, open(aims["secret"]) as secret:
         command = ["sh", "-c", '"$@"; exit $?', "sh", sys.executable, "-c"]
         command += [GRADER, program, aims["canary"]] if kind == "cheats" else [RUNNER, program, repr(aims)]

@@ -125,4 +125,6 @@ def controls():
 
 @pytest.mark.parametrize("name", ATTACKS)
 def test_the_attack_succeeds_without_confinement(name):
+    if name == "overflow_the_stack" and sys.version_info >= (3, 12):
+        pytest.skip("since 3.12 the interpreter itself bounds its recursion in C")
     assert controls()[name]

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
 """Most that a zygote may take to start, on a machine however busy."""
-GRACE_SECONDS = 10.0
+GRACE_SECONDS = 60.0
 """Most that a zygote may take to answer once its program's wall time is over."""
 STOP_SECONDS = 2.0
 """Most that a zygote may take to end by itself."""

@@ -22,12 +22,9 @@ def overflow_the_stack(x):
 
     class Loop:
         def __getattr__(self, name):
-            return getattr(self, name + "x")
+            return getattr(self, name)
 
-    nested = []
-    for _ in range(10**6):
-        nested = [nested]
-    return len(repr(nested)) + Loop().y
+    return Loop().y
 
 
 def abort(x):
