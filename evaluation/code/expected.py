@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 _FORMAT = 2
 _TIMES = Times(one_call=300, all_calls=600, wall=6000)
+_BATCH = 32
+"""Solutions that are run before their results are kept."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +62,28 @@ def expected(references: Sequence[Reference], sandbox: CodeSandbox) -> list[Expe
         VerifierError: the sandbox cannot be started.
     """
     known = {reference.key: _read(reference) for reference in references}
-    missing = [reference for reference in references if known[reference.key] is None]
+    missing = list({each.key: each for each in references if known[each.key] is None}.values())
     if missing:
         logger.info("running %d canonical solutions for the results they give", len(missing))
-    jobs = [call_job(each.program, each.entry, each.inputs, _TIMES) for each in missing]
-    for reference, run in zip(missing, sandbox.run(jobs), strict=True):
+    for start in range(0, len(missing), _BATCH):
+        known |= _found(missing[start : start + _BATCH], sandbox)
+    return [each for reference in references if (each := known[reference.key])]
+
+
+def _found(references: Sequence[Reference], sandbox: CodeSandbox) -> dict[str, Expected | None]:
+    """Run canonical solutions and keep what they give."""
+    jobs = [call_job(each.program, each.entry, each.inputs, _TIMES) for each in references]
+    found_by_key: dict[str, Expected | None] = {}
+    for reference, run in zip(references, sandbox.run(jobs), strict=True):
         found = results(run)
         if found.failure:
             raise DataError(
                 f"the canonical solution of {reference.task} fails at input {len(found.texts)} here, with "
                 f"{found.failure.category}; the data are damaged, or Python {sys.version.split()[0]} is not theirs"
             )
-        known[reference.key] = Expected(found.texts, found.seconds)
-        _write(reference, known[reference.key])
-    return [each for reference in references if (each := known[reference.key])]
+        found_by_key[reference.key] = Expected(found.texts, found.seconds)
+        _write(reference, Expected(found.texts, found.seconds))
+    return found_by_key
 
 
 def _file(reference: Reference) -> Path:
@@ -89,9 +99,7 @@ def _read(reference: Reference) -> Expected | None:
     return None
 
 
-def _write(reference: Reference, found: Expected | None) -> None:
-    if found is None:
-        return
+def _write(reference: Reference, found: Expected) -> None:
     path = _file(reference)
     part = path.with_suffix(f".{os.getpid()}")
     try:

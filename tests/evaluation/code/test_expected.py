@@ -34,6 +34,15 @@ def test_results_are_found_by_running_and_then_kept(sandbox):
     assert expected([DOUBLE, DOUBLE], NoSandbox()) == [found, found]
 
 
+def test_the_same_solution_runs_once(sandbox, monkeypatch):
+    jobs = []
+    run = sandbox.run
+    monkeypatch.setattr(sandbox, "run", lambda batch: jobs.extend(batch) or run(batch))
+    first, second = expected([DOUBLE, DOUBLE], sandbox)
+    assert first == second
+    assert len(jobs) == 1
+
+
 @pytest.mark.parametrize(
     "other",
     [
