@@ -241,4 +241,4 @@ class Update:
     @property
     def seconds(self) -> float:
         """Wall clock of the step."""
-        return sum(astuple(self.timings))
+        return float(sum(astuple(self.timings)))
