@@ -134,3 +134,15 @@ def test_shipped_tokenizer_is_the_one_the_code_builds() -> None:
     built = json.loads(build_tokenizer().backend_tokenizer.to_str())
     for part in ("model", "pre_tokenizer", "decoder", "added_tokens"):
         assert shipped[part] == built[part]
+
+
+def test_haste_leaves_out_thoughts_and_nothing_else() -> None:
+    careful, hasty = (
+        [random_episode(random.Random(seed), haste=haste) for seed in range(60)] for haste in (0.0, 1.0)
+    )
+    solved = [pair for pair in zip(careful, hasty, strict=True) if pair[0].role == "solve"]
+    assert len(solved) > 30
+    for slow, quick in solved:
+        assert quick.prompt == slow.prompt
+        assert quick.response == "<think>\n</think>" + slow.response.partition("</think>")[2]
+    assert all(a == b for a, b in zip(careful, hasty, strict=True) if a.role == "propose")

@@ -9,7 +9,7 @@ from torch.nn import functional
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from populora.embedded import model_path
-from populora.embedded.data import Batch, batches, curriculum
+from populora.embedded.data import Batch, Course, batches, curriculum
 from populora.embedded.forward import response_loss
 from populora.embedded.muon import Muon, orthogonalise
 from populora.embedded.programs import STEP_WEIGHTS
@@ -23,7 +23,7 @@ def tokenizer() -> Any:
 
 @pytest.fixture(scope="module")
 def batch(tokenizer: Any) -> Batch:
-    return next(batches(tokenizer.backend_tokenizer, 0, 1000, 1200))
+    return next(batches(tokenizer.backend_tokenizer, Course(1000, seed=0), 1200))
 
 
 def test_loss_and_gradients_equal_those_of_the_models_own_forward_pass(batch: Batch) -> None:
@@ -43,7 +43,7 @@ def test_loss_and_gradients_equal_those_of_the_models_own_forward_pass(batch: Ba
 
 def test_batches_depend_on_the_seed_alone(tokenizer: Any) -> None:
     first, again, other = (
-        list(itertools.islice(batches(tokenizer.backend_tokenizer, seed, 3000, 1200), 3))
+        list(itertools.islice(batches(tokenizer.backend_tokenizer, Course(3000, seed), 1200), 3))
         for seed in (1, 1, 2)
     )
     assert all(torch.equal(a.ids, b.ids) for a, b in zip(first, again, strict=True))

@@ -19,6 +19,27 @@ _FEWEST = 8
 _EASY_WEIGHTS = (0.5, 0.3, 0.12, 0.05, 0.02, 0.005, 0.003, 0.002)
 
 
+@dataclass(frozen=True)
+class Course:
+    """What is taught in one stretch of training.
+
+    Attributes:
+        tokens: Token budget, padding excluded.
+        seed: Seed of the episodes and of the order of batches.
+        short_first: Whether short programs come first.
+        haste: Share of the solved problems that are answered without a thought.
+    """
+
+    tokens: int
+    seed: int
+    short_first: bool = False
+    haste: float = 0.0
+
+    def weights(self, progress: float) -> tuple[float, ...]:
+        """Relative frequencies of programs of 1, 2, ... statements."""
+        return curriculum(progress) if self.short_first else STEP_WEIGHTS
+
+
 @dataclass(frozen=True, slots=True)
 class Batch:
     """Right-padded sequences.
@@ -47,39 +68,25 @@ def curriculum(progress: float, until: float = 0.25) -> tuple[float, ...]:
     )
 
 
-def batches(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterator[Batch]:
-    """Yields batches of about ``per_batch`` tokens until ``total`` tokens have been given.
-
-    Args:
-        tokenizer: The embedded base's tokenizer.
-        seed: Seed of the episodes and of the order of batches.
-        total: Token budget, padding excluded.
-        per_batch: Tokens of a batch, padding included.
-    """
-    rng = random.Random(seed)
+def batches(tokenizer: Any, course: Course, per_batch: int) -> Iterator[Batch]:
+    """Yields batches of about ``per_batch`` tokens, padding included, until the course's budget is used up."""
+    rng = random.Random(course.seed)
     given = 0
-    while given < total:
-        weights = curriculum(given / total)
-        for chunk in _pool(rng, tokenizer, weights, per_batch):
+    while given < course.tokens:
+        weights = course.weights(given / course.tokens)
+        for chunk in _pool(rng, tokenizer, weights, course.haste, per_batch):
             batch = _collate(chunk)
             given += batch.tokens
             yield batch
-            if given >= total:
+            if given >= course.tokens:
                 return
 
 
-def prefetched(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterator[Batch]:
-    """Yields what :func:`batches` yields, made ahead of time in another process.
-
-    Args:
-        tokenizer: The embedded base's tokenizer.
-        seed: Seed of the episodes and of the order of batches.
-        total: Token budget, padding excluded.
-        per_batch: Tokens of a batch, padding included.
-    """
+def prefetched(tokenizer: Any, course: Course, per_batch: int) -> Iterator[Batch]:
+    """Yields what :func:`batches` yields, made ahead of time in another process."""
     context = multiprocessing.get_context("spawn")
     queue = context.Queue(maxsize=4 * _POOL_BATCHES)
-    arguments = (queue, tokenizer.to_str(), seed, total, per_batch)
+    arguments = (queue, tokenizer.to_str(), course, per_batch)
     process = context.Process(target=_produce, args=arguments, daemon=True)
     process.start()
     while (item := queue.get()) is not None:
@@ -88,8 +95,8 @@ def prefetched(tokenizer: Any, seed: int, total: int, per_batch: int) -> Iterato
     process.join()
 
 
-def _produce(queue: Any, tokenizer: str, seed: int, total: int, per_batch: int) -> None:
-    for batch in batches(Tokenizer.from_str(tokenizer), seed, total, per_batch):
+def _produce(queue: Any, tokenizer: str, course: Course, per_batch: int) -> None:
+    for batch in batches(Tokenizer.from_str(tokenizer), course, per_batch):
         queue.put((batch.ids.numpy(), batch.learn.numpy(), batch.tokens))
     queue.put(None)
 
@@ -98,12 +105,12 @@ Encoded = tuple[list[int], list[int]]
 
 
 def _pool(
-    rng: random.Random, tokenizer: Any, weights: Sequence[float], per_batch: int
+    rng: random.Random, tokenizer: Any, weights: Sequence[float], haste: float, per_batch: int
 ) -> list[list[Encoded]]:
     encoded: list[Encoded] = []
     size = 0
     while size < per_batch * _POOL_BATCHES:
-        item = random_episode(rng, weights)
+        item = random_episode(rng, weights, haste)
         pair = (
             tokenizer.encode(chat_prompt(item.prompt)).ids,
             tokenizer.encode(chat_response(item.response)).ids,

@@ -1,8 +1,8 @@
 """Training episodes: a prompt in one of the six formats and a worked response."""
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
@@ -129,6 +129,19 @@ def solve_induction(item: Sample) -> Episode:
     return Episode("solve", "induction", prompt, respond(thought, answer))
 
 
+_SOLVE: dict[Task, Callable[[Sample], Episode]] = {
+    "deduction": solve_deduction,
+    "abduction": solve_abduction,
+    "induction": solve_induction,
+}
+
+
+def hasty(episode: Episode) -> Episode:
+    """Leaves out the thought of a response."""
+    _, _, answer = episode.response.partition("\n</think>\n")
+    return replace(episode, response=f"<think>\n</think>\n{answer}")
+
+
 def propose_program(task: Task, item: Sample, references: Sequence[Reference]) -> Episode:
     """An episode that writes a program and an input, for deduction or abduction."""
     prompt = render_prompt("propose", task, references=references)
@@ -159,12 +172,15 @@ def random_references(rng: random.Random, weights: Sequence[float]) -> list[Refe
 _KEYS, _SHARES = list(MIXTURE), list(MIXTURE.values())
 
 
-def random_episode(rng: random.Random, weights: Sequence[float] = STEP_WEIGHTS) -> Episode:
+def random_episode(
+    rng: random.Random, weights: Sequence[float] = STEP_WEIGHTS, haste: float = 0.0
+) -> Episode:
     """Draws an episode of the training mixture.
 
     Args:
         rng: Source of randomness.
         weights: Relative frequencies of programs of 1, 2, ... statements.
+        haste: Share of the solved problems that are answered without a thought.
     """
     role, task = rng.choices(_KEYS, _SHARES)[0]
     steps = draw_steps(rng, weights)
@@ -176,6 +192,5 @@ def random_episode(rng: random.Random, weights: Sequence[float] = STEP_WEIGHTS) 
         if task == "induction":
             return propose_induction(item)
         return propose_program(task, item, random_references(rng, weights))
-    if task == "deduction":
-        return solve_deduction(item)
-    return solve_abduction(item) if task == "abduction" else solve_induction(item)
+    episode = _SOLVE[task](item)
+    return hasty(episode) if haste and rng.random() < haste else episode

@@ -50,3 +50,9 @@ def save(model: Qwen2ForCausalLM, tokenizer: Any, folder: Path) -> None:
     tokenizer.save_pretrained(building)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(building, folder)
+
+
+def load(model: Qwen2ForCausalLM, folder: Path) -> None:
+    """Read the weights of a folder that :func:`save` wrote."""
+    llama = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    model.load_state_dict({k: v for k, v in llama.state_dict().items() if not k.endswith("o_proj.bias")})

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from populora.embedded.data import Batch, prefetched
-from populora.embedded.export import save
+from populora.embedded.data import Batch, Course, prefetched
+from populora.embedded.export import load, save
 from populora.embedded.forward import HEAD, response_loss
 from populora.embedded.muon import Muon
 from populora.embedded.tokenizer import build_tokenizer
@@ -31,7 +31,10 @@ class Recipe:
     """Everything that decides the trained weights.
 
     Attributes:
-        tokens: Token budget, prompts included, padding excluded.
+        tokens: Token budget of the first course, prompts included, padding excluded.
+        habit_tokens: Token budget of the second, in which some problems are answered without a thought.
+        habit_haste: Their share of the solved problems.
+        habit_rate: Learning rates of the second course, as a share of those of the first.
         batch_tokens: Tokens of a batch, padding included.
         share_tokens: Tokens of a batch whose gradients are computed at once.
         hidden: Width of the model.
@@ -44,6 +47,9 @@ class Recipe:
     """
 
     tokens: int = 18_000_000
+    habit_tokens: int = 1_500_000
+    habit_haste: float = 0.2
+    habit_rate: float = 0.1
     batch_tokens: int = 6144
     share_tokens: int = 2048
     hidden: int = 128
@@ -126,43 +132,74 @@ def rate_factor(progress: float, warmup: float) -> float:
     return min(progress / warmup, (1 - progress) / (1 - warmup), 1.0) if progress < 1 else 0.0
 
 
-def train(recipe: Recipe, out: Path, threads: int = 2, save_every: float = 0.0) -> None:
+class Trainer:
+    """Trains the base, course by course.
+
+    Args:
+        recipe: Model, data and schedule.
+        threads: Cores to use.
+        start: Folder of a trained base to go on from; none for fresh weights.
+    """
+
+    def __init__(self, recipe: Recipe, threads: int = 2, start: Path | None = None) -> None:
+        self.tokenizer = build_tokenizer()
+        self.model = build_model(recipe, len(self.tokenizer), self.tokenizer)
+        if start is not None:
+            load(self.model, start)
+        self.losses: list[float] = []
+        self.seen = 0
+        self._recipe = recipe
+        self._pool = ThreadPoolExecutor(threads)
+        self._gradients = Gradients(self.model, self._pool, threads, recipe.share_tokens)
+        logger.info("%d parameters", sum(p.numel() for p in self.model.parameters()))
+
+    def study(self, course: Course, rate: float) -> None:
+        """Trains on one course with optimizers of its own.
+
+        Args:
+            course: What is taught.
+            rate: Highest learning rates, as a share of the recipe's.
+        """
+        recipe, begun, first = self._recipe, time.monotonic(), self.seen
+        optimizers = build_optimizers(self.model, recipe, self._pool)
+        rates = [rate * group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
+        for batch in prefetched(self.tokenizer.backend_tokenizer, course, recipe.batch_tokens):
+            progress = (self.seen - first) / course.tokens
+            _set_rates(optimizers, rates, rate_factor(progress, recipe.warmup))
+            self.losses.append(self._gradients.fill(batch))
+            for optimizer in optimizers:
+                optimizer.step()
+            self.seen += batch.tokens
+            if len(self.losses) % _LOG_EVERY == 0:
+                speed = (self.seen - first) / (time.monotonic() - begun)
+                loss = fmean(self.losses[-_LOG_EVERY:])
+                logger.info(
+                    "step %d: %d tokens, loss %.4f, %.0f tokens/s", len(self.losses), self.seen, loss, speed
+                )
+
+
+def train(recipe: Recipe, out: Path, threads: int = 2, start: Path | None = None) -> None:
     """Trains the base and writes it to ``out``.
 
     Args:
         recipe: Model, data and schedule.
         out: Folder to write.
         threads: Cores to use.
-        save_every: Minutes between intermediate folders ``out-STEP``; 0 for none.
+        start: Folder that the first course was written to, to take the second alone.
     """
-    tokenizer = build_tokenizer()
-    model = build_model(recipe, len(tokenizer), tokenizer)
-    pool = ThreadPoolExecutor(threads)
-    optimizers = build_optimizers(model, recipe, pool)
-    rates = [group["lr"] for optimizer in optimizers for group in optimizer.param_groups]
-    logger.info("%d parameters", sum(p.numel() for p in model.parameters()))
-    gradients = Gradients(model, pool, threads, recipe.share_tokens)
-    begun = saved = time.monotonic()
-    seen, losses = 0, []
-    stream = prefetched(tokenizer.backend_tokenizer, recipe.seed, recipe.tokens, recipe.batch_tokens)
-    for step, batch in enumerate(stream, start=1):
-        _set_rates(optimizers, rates, rate_factor(seen / recipe.tokens, recipe.warmup))
-        losses.append(gradients.fill(batch))
-        for optimizer in optimizers:
-            optimizer.step()
-        seen += batch.tokens
-        if step % _LOG_EVERY == 0:
-            speed = seen / (time.monotonic() - begun)
-            loss = fmean(losses[-_LOG_EVERY:])
-            logger.info("step %d: %d tokens, loss %.4f, %.0f tokens/s", step, seen, loss, speed)
-        if save_every and time.monotonic() - saved > 60 * save_every:
-            saved = time.monotonic()
-            save(model, tokenizer, out.with_name(f"{out.name}-{step}"))
-    save(model, tokenizer, out)
+    begun = time.monotonic()
+    trainer = Trainer(recipe, threads, start)
+    if start is None:
+        trainer.study(Course(recipe.tokens, recipe.seed, short_first=True), rate=1.0)
+        save(trainer.model, trainer.tokenizer, out.with_name(f"{out.name}-first"))
+    trainer.study(
+        Course(recipe.habit_tokens, recipe.seed + 1, haste=recipe.habit_haste), rate=recipe.habit_rate
+    )
+    save(trainer.model, trainer.tokenizer, out)
     summary = asdict(recipe) | {
-        "steps": len(losses),
-        "tokens_seen": seen,
-        "final_loss": round(fmean(losses[-_LOG_EVERY:]), 4),
+        "steps": len(trainer.losses),
+        "tokens_seen": trainer.seen,
+        "final_loss": round(fmean(trainer.losses[-_LOG_EVERY:]), 4),
         "seconds": round(time.monotonic() - begun),
     }
     (out / "training.json").write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
@@ -180,14 +217,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     default = Recipe()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--save-every", type=float, default=0.0, metavar="MINUTES")
+    parser.add_argument("--start", type=Path, help="folder of the first course, to take the second alone")
     parser.add_argument("--threads", type=int, default=2)
     for name, value in asdict(default).items():
         parser.add_argument("--" + name.replace("_", "-"), type=type(value), default=value)
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     recipe = Recipe(**{name: getattr(options, name) for name in asdict(default)})
-    train(recipe, options.out, options.threads, options.save_every)
+    train(recipe, options.out, options.threads, options.start)
 
 
 if __name__ == "__main__":
