@@ -13,6 +13,7 @@ import sys
 import time
 
 import torch
+from figures import report
 from torch import Tensor
 
 from populora.learning.logprobs import completion_logprobs
@@ -76,6 +77,7 @@ def main() -> None:
         )
     ratios = [results["chunked"][key] / results["full"][key] for key in ("mib", "seconds")]
     sys.stdout.write(f"{'ratio':8} {ratios[0]:8.3f}     {ratios[1]:8.3f}\n")
+    report(**{"log-probabilities, memory": ratios[0], "log-probabilities, time": ratios[1]})
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lightning.pytorch.loggers import TensorBoardLogger
+from lightning.pytorch.profilers import PassThroughProfiler
 
 from populora.config import PopulationConfig
 from populora.population.members import Population
@@ -133,6 +134,8 @@ class Run:
             datamodule=self.data,
             loggers=[SimpleNamespace(log_metrics=self._record), self.tensorboard],
             callbacks=[],
+            checkpoint_callbacks=[],
+            profiler=PassThroughProfiler(),
             is_global_zero=True,
             validating=False,
             log_dir=str(self.folder),
