@@ -9,7 +9,7 @@ from populora.verifier.background import LoopThread
 from populora.verifier.pool import ZygotePool
 from populora.verifier.sandbox import Job, Limits, Outcome
 
-QUICK = Limits(cpu_seconds=1.0, wall_seconds=20, memory_mib=256, literal_chars=500)
+QUICK = Limits(cpu_seconds=1.0, wall_seconds=120, memory_mib=256, literal_chars=500)
 
 
 class Bench:
