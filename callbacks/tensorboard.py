@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lightning as L
 from lightning.pytorch.loggers import TensorBoardLogger
@@ -42,11 +42,12 @@ def forget_after(trainer: L.Trainer, step: int) -> None:
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
     for writer in _writers(trainer):
+        events: Any = writer.file_writer
         for fields in (
             {"file_version": "brain.Event:2"},
             {"session_log": SessionLog(status=SessionLog.START)},
         ):
-            writer.file_writer.add_event(Event(step=step + 1, **fields))
+            events.add_event(Event(step=step + 1, **fields))
 
 
 def tensorboard_folders(trainer: L.Trainer) -> list[Path]:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-from lightning.fabric.plugins.environments import SLURMEnvironment
+from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 
 from populora.checkpoints import BEST, LAST, SUFFIX, newest_whole, saved_in
 from populora.errors import CheckpointError, ConfigError

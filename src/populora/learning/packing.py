@@ -91,7 +91,9 @@ class _Columns:
         kept = np.flatnonzero(signal & (self.completion > 0))
         longest = np.zeros(len(self.samples), dtype=np.int64)
         np.maximum.at(longest, self.bundle[kept], self.length[kept])
-        return kept[np.lexsort((-self.length[kept], self.bundle[kept], -longest[self.bundle[kept]]))]
+        keys = (-self.length[kept], self.bundle[kept], -longest[self.bundle[kept]])
+        ordered: NDArray[np.int64] = kept[np.lexsort(keys)]
+        return ordered
 
     def split(self, order: NDArray[np.int64], token_budget: int) -> Iterator[NDArray[np.int64]]:
         """Cut the order where the budget is used up."""

@@ -158,7 +158,8 @@ AttentionInterface.register(ATTENTION, packed_attention)
 
 def _spread(x: Tensor, rows: Tensor) -> Tensor:
     """Put sequences together: (1, heads, T, d) → (B, heads, L, d)."""
-    return x[0].transpose(0, 1).index_select(0, rows.flatten()).unflatten(0, rows.shape).transpose(1, 2)
+    tokens = x[0].transpose(0, 1).index_select(0, rows.flatten())
+    return tokens.view(*rows.shape, *tokens.shape[1:]).transpose(1, 2)
 
 
 def _window(length: int, window: int | None, device: torch.device) -> Tensor | None:
