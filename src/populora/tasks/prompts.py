@@ -42,14 +42,14 @@ class Frame:
         """Return the prompt's token ids; the model's response comes next.
 
         Text of a model inside the message cannot end the turn or open another: special tokens are spelt out in
-        ordinary tokens.
+        ordinary tokens. Lone surrogates, which no tokenizer takes, become question marks.
 
         Args:
             message: The message.
             prefill: Beginning of the response.
         """
         spelt_out, prefilled = (
-            _spelt_out(self._tokenizer, text) if text else [] for text in (message, prefill)
+            _spelt_out(self._tokenizer, _encodable(text)) if text else [] for text in (message, prefill)
         )
         return [*self._before, *spelt_out, *self._after, *prefilled]
 
@@ -140,6 +140,10 @@ def _read(folder: Traversable, name: str) -> dict[str, str]:
     if missing:
         raise ConfigError(f"model.base.prompts: {name!r} lacks {', '.join(missing)}; {expected}")
     return templates
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain_frame(tokenizer: "PreTrainedTokenizerBase") -> tuple[list[int], list[int]]:

@@ -165,6 +165,8 @@ class Zygote:
                         await loop.sock_sendall(ours, _request(job))
                         ours.shutdown(socket.SHUT_WR)
                     report = await _read(ours, len(job.inputs), most)
+                    with contextlib.suppress(OSError):
+                        ours.shutdown(socket.SHUT_RD)
                     reply = await self._answer()
             except TimeoutError as error:
                 raise ZygoteLost("the sandbox process does not end its program") from error
