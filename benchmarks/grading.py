@@ -2,7 +2,8 @@
 
 The two take turns on the same solutions with the same number of processes. What is timed is grading alone: for
 evalplus, once its data and expected results are loaded; for this package, with expected results in the cache, and the
-start of its sandbox included. Verdicts are compared, base and plus. evalplus runs in an interpreter of its own, which
+start of its sandbox included. Both allow a call the same time, which is more than evalplus does by default: with
+its one second, verdicts depend on the machine. Verdicts are compared, base and plus. evalplus runs in an interpreter of its own, which
 needs ``pip install --no-deps evalplus==0.3.1`` and the packages that it imports.
 
     POPULORA_BENCHMARKS=FOLDER python benchmarks/grading.py --evalplus PYTHON [--rounds 3] [--items 378]
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from populora.config import cores
-from populora.evaluation.code.plus import PlusItem, PlusSuite
+from populora.evaluation.code.plus import CALL_SECONDS, PlusItem, PlusSuite
 from populora.evaluation.data import FOLDER_VARIABLE, DataSource
 from populora.evaluation.suites.humaneval_plus import HumanEvalPlus
 from populora.evaluation.suites.mbpp_plus import MBPPPlus
@@ -39,7 +40,7 @@ from evalplus.data import get_human_eval_plus, get_mbpp_plus
 from evalplus.eval._special_oracle import MBPP_OUTPUT_NOT_NONE_TASKS
 from evalplus.evaluate import check_correctness, get_groundtruth
 
-dataset, key, workers, path = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
+dataset, key, workers, path, seconds = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4], float(sys.argv[5])
 output, sys.stdout = sys.stdout, sys.stderr
 problems = get_human_eval_plus() if dataset == "humaneval" else get_mbpp_plus()
 expected = get_groundtruth(problems, key, MBPP_OUTPUT_NOT_NONE_TASKS if dataset == "mbpp" else [])
@@ -47,7 +48,10 @@ solutions = json.load(open(path))
 start = time.perf_counter()
 with ProcessPoolExecutor(workers) as pool:
     futures = {
-        task: pool.submit(check_correctness, dataset, 0, problems[task], solution, expected[task], fast_check=True)
+        task: pool.submit(
+            check_correctness, dataset, 0, problems[task], solution, expected[task],
+            fast_check=True, min_time_limit=seconds,
+        )
         for task, solution in solutions.items()
     }
     verdicts = {
@@ -86,7 +90,16 @@ def theirs(
     samples.write_text(json.dumps(solutions))
     variable = {"humaneval": "HUMANEVAL_OVERRIDE_PATH", "mbpp": "MBPP_OVERRIDE_PATH"}[dataset]
     finished = subprocess.run(
-        [python, "-c", EVALPLUS, dataset, f"populora-{len(rows)}-{dataset}", str(cores()), str(samples)],
+        [
+            python,
+            "-c",
+            EVALPLUS,
+            dataset,
+            f"{dataset}-{len(rows)}",
+            str(cores()),
+            str(samples),
+            str(CALL_SECONDS),
+        ],
         env=os.environ | {variable: str(data), "XDG_CACHE_HOME": str(folder.parent / "evalplus-cache")},
         stdout=subprocess.PIPE,
         check=True,

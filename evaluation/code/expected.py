@@ -16,7 +16,7 @@ from populora.evaluation.code.sandbox import CodeSandbox
 
 logger = logging.getLogger(__name__)
 
-_FORMAT = 2
+_FORMAT = 3
 _TIMES = Times(one_call=300, all_calls=600, wall=6000)
 _BATCH = 32
 """Solutions that are run before their results are kept."""

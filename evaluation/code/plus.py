@@ -26,7 +26,7 @@ _PREFILL = (
     "Below is a Python script with a self-contained function that solves the problem and passes corresponding tests:\n"
     "```python\n"
 )
-_CALL_SECONDS, _FACTOR = 10.0, 4.0
+CALL_SECONDS, _FACTOR = 10.0, 4.0
 """CPU time of one call: at least so much, and so many times what the canonical solution's slowest takes."""
 _SECONDS = 150.0
 """CPU time of all calls together, beyond what the canonical solution's take."""
@@ -156,7 +156,7 @@ def _grade(
 def _job(reference: Reference, program: str, right: Expected) -> Job:
     slowest, total = max(right.seconds, default=0.0), sum(right.seconds)
     times = Times(
-        one_call=max(_CALL_SECONDS, _FACTOR * slowest),
+        one_call=max(CALL_SECONDS, _FACTOR * slowest),
         all_calls=_SECONDS + _FACTOR * total,
         wall=_WALL_SECONDS + _WALL_FACTOR * total,
     )
