@@ -3,20 +3,18 @@
 import dataclasses
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any, Literal, get_args
+from typing import Any
 
 import lightning as L
 from typing_extensions import override
 
 from populora.callbacks.evaluation_figure import evaluation_figure
 from populora.callbacks.held_out import EMBEDDED, Scores, load_problems, score
-from populora.callbacks.run import data_of, module_of
+from populora.callbacks.run import Evaluated, check_evaluated, data_of, evaluated_members, module_of
 from populora.callbacks.tensorboard import log_figure, log_scalars
 from populora.errors import ConfigError
 from populora.records import Member, RolloutBatch
 from populora.rollouts.solving import Question, Sampling
-
-Evaluated = Literal["students", "all"]
 
 
 class PopulationEvaluation(L.Callback):
@@ -65,8 +63,7 @@ class PopulationEvaluation(L.Callback):
                 raise ConfigError(f"PopulationEvaluation({name}=…): expected at least 1, got {value}")
         if temperature < 0:
             raise ConfigError(f"PopulationEvaluation(temperature={temperature}): expected 0 or more")
-        if members not in get_args(Evaluated):
-            raise ConfigError(f"PopulationEvaluation(members={members!r}): expected 'students' or 'all'")
+        check_evaluated("PopulationEvaluation", members)
         self.scores: list[Scores] = []
         self._problems = load_problems(problems, tasks, count, seed)
         self._every = every
@@ -135,7 +132,7 @@ class PopulationEvaluation(L.Callback):
 
     def _evaluate(self, trainer: L.Trainer) -> None:
         """Score whoever has no score at this iteration yet."""
-        iteration, members = module_of(trainer).iteration, self._evaluated(trainer)
+        iteration, members = module_of(trainer).iteration, evaluated_members(trainer, self._members)
         due: list[Member | None] = [] if self.base else [None]
         if iteration > 0:
             due += [member for member in members if not self._scored(member, iteration)]
@@ -146,10 +143,6 @@ class PopulationEvaluation(L.Callback):
             fresh += [dataclasses.replace(fresh[0], member=member.name) for member in members]
         self.scores += fresh
         self._log(trainer, fresh)
-
-    def _evaluated(self, trainer: L.Trainer) -> tuple[Member, ...]:
-        population = module_of(trainer).population
-        return population.members if self._members == "all" else population.students
 
     def _scored(self, member: Member, iteration: int) -> bool:
         scores = self.latest(member)

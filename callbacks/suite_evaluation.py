@@ -4,12 +4,19 @@ import shutil
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import lightning as L
 from typing_extensions import override
 
-from populora.callbacks.run import data_of, log_folder, module_of
+from populora.callbacks.run import (
+    Evaluated,
+    check_evaluated,
+    data_of,
+    evaluated_members,
+    log_folder,
+    module_of,
+)
 from populora.callbacks.tensorboard import log_scalars
 from populora.errors import ConfigError
 from populora.evaluation import report
@@ -20,8 +27,6 @@ from populora.evaluation.progress import EvaluationProgress
 from populora.evaluation.results import BASE, Results, SuiteResult
 from populora.evaluation.settings import EvaluationSettings
 from populora.records import RolloutBatch
-
-Evaluated = Literal["students", "all"]
 
 
 class SuiteEvaluation(L.Callback):
@@ -66,8 +71,7 @@ class SuiteEvaluation(L.Callback):
     ) -> None:
         if every is not None and every < 1:
             raise ConfigError(f"SuiteEvaluation(every={every}): expected at least 1, or none")
-        if members not in get_args(Evaluated):
-            raise ConfigError(f"SuiteEvaluation(members={members!r}): expected 'students' or 'all'")
+        check_evaluated("SuiteEvaluation", members)
         self.results: Results | None = None
         self._settings = EvaluationSettings(limit, samples, temperature, max_tokens, seed)
         self._suites, self._missing = load_suites(suites, DataSource(data), self._settings, skip_missing)
@@ -141,8 +145,7 @@ class SuiteEvaluation(L.Callback):
 
     def _players(self, trainer: L.Trainer, folder: Path) -> list[Player]:
         module, engine = module_of(trainer), data_of(trainer).engine
-        population = module.population
-        members = population.members if self._members == "all" else population.students
+        members = evaluated_members(trainer, self._members)
         return [
             Player(BASE, None, str(module.base_folder), folder / BASE),
             *(Player(m.name, m.name, engine.adapters[m.name].fingerprint, folder / m.name) for m in members),

@@ -1,5 +1,9 @@
 """Fixtures shared by all tests."""
 
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -44,3 +48,20 @@ def tiny_base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     Qwen2ForCausalLM(config).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Make file systems of so many KiB; they are gone after the test, which is skipped without the right to mount."""
+    with ExitStack() as mounted:
+
+        def make(size: int) -> Path:
+            folder = tmp_path / f"disk-{size}"
+            folder.mkdir()
+            mount = ["mount", "-t", "tmpfs", "-o", f"size={size}k", "tmpfs", str(folder)]
+            if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+                pytest.skip("needs the right to mount a tmpfs")
+            mounted.callback(subprocess.run, ["umount", str(folder)], check=True)
+            return folder
+
+        yield make

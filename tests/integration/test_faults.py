@@ -1,10 +1,8 @@
 """What breaks in the middle of a run, and what the run then does."""
 
-import os
 import shutil
 import signal
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -183,15 +181,9 @@ def test_adapters_removed_from_memory_are_written_again(
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
+def small_disk(disk: Callable[[int], Path]) -> Path:
     """A file system that holds two checkpoints, not three."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=2500k", "tmpfs", str(folder)]
-    if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode != 0:
-        pytest.skip("needs the right to mount a tmpfs")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
+    return disk(2500)
 
 
 def test_a_full_disk_stops_the_run_with_its_last_checkpoint_whole(

@@ -226,12 +226,12 @@ def test_killed_while_generating_it_restarts_and_repeats_itself(stage: Stage) ->
     requests = _requests(NAMES, 1.0, count=3, max_tokens=60)
     stage.engine.reset_cache()
     before = stage.engine.generate(requests)
+    servers = [child for child in psutil.Process().children() if "vllm_server" in " ".join(child.cmdline())]
 
     def kill(done: int, total: int) -> None:
         assert total == 3 * len(requests)
-        for child in psutil.Process().children():
-            if "vllm_server" in " ".join(child.cmdline()):
-                child.send_signal(signal.SIGKILL)
+        while servers:
+            servers.pop().send_signal(signal.SIGKILL)
 
     with pytest.raises(
         EngineError, match=r"failed with \d+ of 48 responses generated: .*killed from outside"
