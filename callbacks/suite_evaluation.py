@@ -131,7 +131,14 @@ class SuiteEvaluation(L.Callback):
                 if bars is not None:
                     bars(stage, done, total)
 
-            evaluator = Evaluator(data.engine, module.tokenizer, module.prompts.chat, self._settings, listen)
+            evaluator = Evaluator(
+                data.engine,
+                module.tokenizer,
+                module.prompts.chat,
+                self._settings,
+                listen,
+                data.synchronise,
+            )
             done: list[SuiteResult] = []
             for suite in self._suites:
                 done.append(evaluator.evaluate(suite, players))

@@ -1,13 +1,12 @@
 """Puts the items of suites to all players at once, keeps what they answer, and grades it."""
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from populora.errors import AdapterSyncError, DataError, EngineError
+from populora.errors import DataError
 from populora.evaluation.metrics import Score, SuiteScore
 from populora.evaluation.responses import Asked, Response, ResponseFile
 from populora.evaluation.results import SuiteResult
@@ -20,8 +19,6 @@ from populora.tasks.prompts import Frame
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-logger = logging.getLogger(__name__)
 
 Listener = Callable[[str, int, int], None]
 """Called with a stage's name, how much of it is done, and how much there is."""
@@ -67,6 +64,7 @@ class Evaluator:
         chat: Whether the base chats, or only continues text.
         settings: What differs from the suites' protocols.
         listener: Told of progress.
+        load_adapters: Gives the engine those of the players' adapters that it does not hold.
     """
 
     def __init__(
@@ -76,8 +74,10 @@ class Evaluator:
         chat: bool,
         settings: EvaluationSettings,
         listener: Listener,
+        load_adapters: Callable[[], None] = lambda: None,
     ) -> None:
         self._engine = engine
+        self._load_adapters = load_adapters
         self._frame = Frame(tokenizer, chat)
         self._chat = chat
         self._settings = settings
@@ -156,16 +156,12 @@ class Evaluator:
         def advance(now: int, _: int) -> None:
             self._listener(stage, done + now, total)
 
-        requests = [question.request for question in batch]
+        def answer() -> list[tuple[Completion, ...]]:
+            self._load_adapters()
+            return self._engine.generate([question.request for question in batch], advance)
+
         self._listener(stage, done, total)
-        try:
-            answered = self._engine.generate(requests, advance)
-        except AdapterSyncError:
-            raise
-        except EngineError as error:
-            logger.warning("%s Restarting the engine once.", error)
-            self._engine.restart()
-            answered = self._engine.generate(requests, advance)
+        answered = self._engine.retry(answer)
         return [
             _response(question, sample, completion)
             for question, completions in zip(batch, answered, strict=True)

@@ -23,12 +23,9 @@ from populora.evaluation.settings import EvaluationSettings
 from populora.evaluation.suite import Decoding, Suite
 from populora.population.adapter_files import CONFIG_FILE, WEIGHTS_FILE, scale_of
 from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
-from populora.rollouts.engine import Engine, EngineBase, LoadedAdapter, engines
+from populora.rollouts.engine import PROMPT_ROOM, Engine, EngineBase, LoadedAdapter, engines
 
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
-
-PROMPT_ROOM = 4096
-"""Tokens a prompt may have, where the base's context allows it."""
 
 
 def evaluate(
@@ -82,7 +79,9 @@ def evaluate(
     needed = PROMPT_ROOM + max(settings.decoding(suite).max_tokens for suite in found)
     with engines[engine.name](engine) as running, EvaluationProgress() as shown:
         _start(running, base, path, folders, needed)
-        evaluator = Evaluator(running, tokenizer, chats, settings, shown)
+        evaluator = Evaluator(
+            running, tokenizer, chats, settings, shown, lambda: _load_adapters(running, folders)
+        )
         for suite in found:
             with suite:
                 done.append(evaluator.evaluate(suite, players))
@@ -131,8 +130,12 @@ def _start(
             needed_len=needed_len,
         )
     )
+
+
+def _load_adapters(engine: Engine, adapters: Sequence[_AdapterFolder]) -> None:
     for adapter in adapters:
-        engine.load(LoadedAdapter(adapter.name, 0, adapter.path, adapter.digest))
+        if adapter.name not in engine.adapters:
+            engine.load(LoadedAdapter(adapter.name, 0, adapter.path, adapter.digest))
 
 
 def regrade(folder: str, data: DataSource = DataSource()) -> Results:

@@ -1,10 +1,9 @@
 """The LightningDataModule: its batches are iterations, played with the engine and the verifier."""
 
-import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 import lightning as L
 from typing_extensions import override
@@ -12,11 +11,11 @@ from typing_extensions import override
 from populora.base import EMBEDDED
 from populora.config import EngineConfig, RolloutConfig, VerifierConfig
 from populora.embedded import starting_problems
-from populora.errors import AdapterSyncError, ConfigError, EngineError
+from populora.errors import ConfigError
 from populora.records import RolloutBatch
 from populora.rollouts import scripted, vllm_engine  # noqa: F401  (register their engines)
 from populora.rollouts.collector import Collector
-from populora.rollouts.engine import Engine, EngineBase, engines
+from populora.rollouts.engine import PROMPT_ROOM, Engine, EngineBase, engines
 from populora.rollouts.proposing import Proposer
 from populora.rollouts.solving import Answer, Question, Sampling, Solver, StageListener
 from populora.rollouts.sync import AdapterSync
@@ -28,13 +27,6 @@ from populora.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from populora.module import PopuLoRAModule
-
-T = TypeVar("T")
-
-logger = logging.getLogger(__name__)
-
-PROMPT_ROOM = 4096
-"""Tokens a prompt may have where neither the base nor the config sets a limit."""
 
 
 @runtime_checkable
@@ -170,7 +162,7 @@ class RolloutDataModule(L.LightningDataModule):
         Raises:
             EngineError: the engine failed twice.
         """
-        return self._with_engine(lambda: self._play(iteration))
+        return self.engine.retry(lambda: self._play(iteration))
 
     def remember(self, batch: RolloutBatch) -> None:
         """Put the new problems of an iteration into the buffer."""
@@ -182,17 +174,6 @@ class RolloutDataModule(L.LightningDataModule):
         seconds = time.perf_counter() - start
         batch = self._collector.collect(iteration, self.module.population, self.buffer, self.tell)
         return replace(batch, timings=replace(batch.timings, sync=seconds))
-
-    def _with_engine(self, act: Callable[[], T]) -> T:
-        """Do something; should the engine fail, restart it once and do it again from its beginning."""
-        try:
-            return act()
-        except AdapterSyncError:
-            raise
-        except EngineError as error:
-            logger.warning("%s Restarting the engine once.", error)
-            self.engine.restart()
-            return act()
 
     def synchronise(self) -> None:
         """Give the engine every adapter that changed, and check that it holds it.
@@ -212,7 +193,7 @@ class RolloutDataModule(L.LightningDataModule):
             self.synchronise()
             return self._solver.solve(questions, sampling, self.tell)
 
-        return self._with_engine(answer)
+        return self.engine.retry(answer)
 
     def reserve(self, programs: frozenset[str]) -> None:
         """Keep programs of an evaluation set out of training: a proposal that repeats one is invalid."""

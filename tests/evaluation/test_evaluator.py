@@ -41,10 +41,19 @@ def engine(tiny_base: Path, tmp_path: Path, calls: Calls) -> ScriptedEngine:
     engine = ScriptedEngine(EngineConfig(name="scripted"), script)
     tokenizer = load_tokenizer(tiny_base)
     engine.start(EngineBase(tiny_base, torch.float32, 1, 2, 200))
-    for name in ("good", "chatty"):
-        write_folder(tmp_path / name, config_text(1, 1.0, [], ""), {"unused": torch.zeros(1)})
-        engine.load(LoadedAdapter(name, 0, tmp_path / name, name))
     return engine
+
+
+@pytest.fixture
+def load_members(engine: ScriptedEngine, tmp_path: Path) -> Callable[[], None]:
+    """Gives the engine the adapters of the members."""
+
+    def load() -> None:
+        for name in ("good", "chatty"):
+            write_folder(tmp_path / name, config_text(1, 1.0, [], ""), {"unused": torch.zeros(1)})
+            engine.load(LoadedAdapter(name, 0, tmp_path / name, name))
+
+    return load
 
 
 @pytest.fixture
@@ -57,12 +66,15 @@ def players(tmp_path: Path) -> list[Player]:
 
 
 @pytest.fixture
-def evaluator(engine: ScriptedEngine, tiny_base: Path) -> Callable[..., Evaluator]:
+def evaluator(
+    engine: ScriptedEngine, tiny_base: Path, load_members: Callable[[], None]
+) -> Callable[..., Evaluator]:
     """Makes an evaluator with settings."""
 
     def make(**settings: float) -> Evaluator:
         tokenizer = load_tokenizer(tiny_base)
-        return Evaluator(engine, tokenizer, True, EvaluationSettings(**settings), lambda *_: None)  # type: ignore[arg-type]
+        chosen = EvaluationSettings(**settings)  # type: ignore[arg-type]
+        return Evaluator(engine, tokenizer, True, chosen, lambda *_: None, load_members)
 
     return make
 
@@ -177,9 +189,10 @@ def test_an_engine_that_fails_is_restarted_once(
         return generate(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(engine, "generate", sometimes)
-    assert evaluator().evaluate(sums, players[:1]).scores["base"].accuracy == 0.5
+    scores = evaluator().evaluate(sums, players[:2]).scores
+    assert [scores[name].accuracy for name in ("base", "good")] == [0.5, 1.0]
     with pytest.raises(EngineError, match="died"):
-        evaluator().evaluate(sums, players[1:2])
+        evaluator().evaluate(sums, players[2:])
 
 
 def test_a_suite_with_a_caveat_is_named_so(

@@ -1,18 +1,26 @@
 """What every inference engine offers, and the parts of it that do not depend on the engine."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import torch
 
 from populora.config import EngineConfig
-from populora.errors import ConfigError, EngineError
+from populora.errors import AdapterSyncError, ConfigError, EngineError
 from populora.records import Completion
 from populora.registry import Registry
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+PROMPT_ROOM = 4096
+"""Tokens a prompt may have where neither the base nor the config sets a limit."""
 
 ProgressListener = Callable[[int, int], None]
 """Called with the number of finished samples and the number of all samples."""
@@ -193,6 +201,23 @@ class Engine(ABC):
     def _trimmed(self, request: GenerationRequest) -> GenerationRequest:
         room = self.max_model_len - len(request.prompt_ids)
         return replace(request, max_tokens=min(request.max_tokens, room))
+
+    def retry(self, act: Callable[[], T]) -> T:
+        """Do something; should the engine fail, restart it once and do it again from its beginning.
+
+        The engine restarts without adapters, so ``act`` must load those it needs.
+
+        Raises:
+            EngineError: the engine failed twice.
+        """
+        try:
+            return act()
+        except AdapterSyncError:
+            raise
+        except EngineError as error:
+            logger.warning("%s Restarting the engine once.", error)
+            self.restart()
+            return act()
 
     def __enter__(self) -> Self:
         return self

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from populora.config import RolloutConfig
 from populora.records import Completion, Problem, Validation
-from populora.rollouts.engine import Engine, GenerationRequest
+from populora.rollouts.engine import Engine
 from populora.rollouts.judging import generate_and_judge
 from populora.rollouts.solving import Sampling, StageListener
-from populora.seeding import derive
 from populora.tasks import Prompts, Task
 from populora.tasks.buffer import ProblemBuffer
 from populora.verifier import Verifier
@@ -89,18 +88,7 @@ class Proposer:
         listener("propose", 0, len(asks) * sampling.count)
         judged = generate_and_judge(
             self._engine,
-            [
-                GenerationRequest(
-                    prompt_ids=ask.prompt_ids,
-                    member=ask.teacher,
-                    count=sampling.count,
-                    max_tokens=sampling.max_tokens,
-                    temperature=sampling.temperature,
-                    seed=derive(sampling.seed, index),
-                    stop=self._prompts.stop,
-                )
-                for index, ask in enumerate(asks)
-            ],
+            sampling.requests([(ask.teacher, ask.prompt_ids) for ask in asks], self._prompts.stop),
             lambda index, completions: self._validate(asks[index], completions, iteration),
             lambda done, total: listener("propose", done, total),
         )

@@ -26,6 +26,23 @@ class Sampling:
     seed: int
     """Decides all randomness together with the request's place in its batch."""
 
+    def requests(
+        self, prompts: Sequence[tuple[str | None, tuple[int, ...]]], stop: tuple[str, ...]
+    ) -> list[GenerationRequest]:
+        """Return a batch of requests for (member, prompt) pairs."""
+        return [
+            GenerationRequest(
+                prompt_ids=prompt_ids,
+                member=member,
+                count=self.count,
+                max_tokens=self.max_tokens,
+                temperature=self.temperature,
+                seed=derive(self.seed, index),
+                stop=stop,
+            )
+            for index, (member, prompt_ids) in enumerate(prompts)
+        ]
+
 
 @dataclass(frozen=True)
 class Question:
@@ -70,18 +87,10 @@ class Solver:
         listener("solve", 0, len(questions) * sampling.count)
         judged = generate_and_judge(
             self._engine,
-            [
-                GenerationRequest(
-                    prompt_ids=prompt_ids,
-                    member=question.member,
-                    count=sampling.count,
-                    max_tokens=sampling.max_tokens,
-                    temperature=sampling.temperature,
-                    seed=derive(sampling.seed, index),
-                    stop=self._prompts.stop,
-                )
-                for index, (question, prompt_ids) in enumerate(zip(questions, prompts, strict=True))
-            ],
+            sampling.requests(
+                [(q.member, prompt_ids) for q, prompt_ids in zip(questions, prompts, strict=True)],
+                self._prompts.stop,
+            ),
             lambda index, completions: self._grade(questions[index].problem, completions),
             lambda done, total: listener("solve", done, total),
         )
