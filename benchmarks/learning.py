@@ -3,7 +3,7 @@
     python benchmarks/learning.py --seeds 0 1 2 --iterations 60
 
 Runs ``configs/quickstart.yaml`` under ``benchmarks/learning.yaml`` once for each seed and prints a table; every number
-comes from the run's own callbacks. A score is over 240 answers to held-out deduction problems, the same for all (standard
+comes from the run's own callbacks. A score is over 320 answers to held-out deduction problems, the same for all (standard
 error about 3 points). Difficulty is the share of a teacher's newest problems that the base, which every student was at
 first, fails.
 """

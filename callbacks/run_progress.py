@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.text import Text
 from typing_extensions import override
 
-from populora.callbacks.run import data_of, module_of
+from populora.callbacks.run import data_of, log_folder, module_of
 from populora.callbacks.throughput import generated_per_second
 from populora.records import RolloutBatch
 
@@ -58,7 +58,11 @@ class RunProgress(ProgressBar):
 
     @override
     def on_fit_start(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        if self._enabled and rich.get_console().is_terminal:
+        if not self._enabled:
+            return
+        folder = log_folder(trainer)
+        logger.info("All of the run goes to %s; watch it with: tensorboard --logdir %s", folder, folder)
+        if rich.get_console().is_terminal:
             self._live = Live(Group(self._bars, self._last), console=rich.get_console(), refresh_per_second=4)
             self._live.start()
 

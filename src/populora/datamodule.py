@@ -1,5 +1,6 @@
 """The LightningDataModule: its batches are iterations, played with the engine and the verifier."""
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -27,6 +28,8 @@ from populora.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from populora.module import PopuLoRAModule
+
+logger = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -103,6 +106,12 @@ class RolloutDataModule(L.LightningDataModule):
         evaluated = (c.longest_response for c in module.trainer.callbacks if isinstance(c, LongResponses))  # type: ignore[attr-defined]
         longest = max(self.rollout.max_proposal_tokens, self.rollout.max_attempt_tokens, *evaluated)
         self._watchdog.start("the engine's start")
+        logger.info(
+            "Starting %s with %s and %d adapters; this can take minutes.",
+            self.engine.config.name,
+            module.base.path,
+            len(module.population.members),
+        )
         self.engine.start(
             EngineBase(
                 path=module.base_folder,
