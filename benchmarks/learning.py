@@ -1,6 +1,6 @@
 """Does co-evolution teach? Held-out scores of students against the base, and how hard teachers' problems become.
 
-    python benchmarks/learning.py --seeds 0 1 2 --iterations 60
+    python benchmarks/learning.py --seeds 0 1 2 --iterations 40
 
 Runs ``configs/quickstart.yaml`` under ``benchmarks/learning.yaml`` once for each seed and prints a table; every number
 comes from the run's own callbacks. A score is over 320 answers to held-out deduction problems, the same for all (standard
@@ -78,7 +78,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--iterations", type=int, default=60)
+    parser.add_argument("--iterations", type=int, default=40)
     parser.add_argument("--root", type=Path, default=Path("runs/learning"))
     options = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(message)s")

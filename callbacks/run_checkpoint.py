@@ -99,11 +99,16 @@ class RunCheckpoint(Checkpoint):
 
     @override
     def on_train_end(self, trainer: L.Trainer, pl_module: L.LightningModule) -> None:
-        """Save the end, or save it again where a last evaluation has given it a score."""
+        """Save the end, or save it again where a last evaluation has given it a score.
+
+        A run that died between its last checkpoint and the removal of an older one removes it now.
+        """
         finished = module_of(trainer).iteration >= data_of(trainer).iterations
         unscored = finished and self._saved_score != self._score(trainer)
         if self._saved != module_of(trainer).iteration or unscored:
             self._save(trainer)
+        else:
+            self._prune(trainer)
 
     @override
     def on_exception(
@@ -131,10 +136,14 @@ class RunCheckpoint(Checkpoint):
         self._saved, self._saved_score = iteration, self._score(trainer)
         self._own.add(target)
         _link(folder / f"{LAST}{SUFFIX}", target)
-        for old in superseded(saved_in(folder), self._began, self._own, self._keep, self._best):
-            trainer.strategy.remove_checkpoint(old.path)
+        self._prune(trainer)
         if trainer.should_stop or trainer.interrupted:
             logger.warning("Saved after iteration %d: %s", iteration, target)
+
+    def _prune(self, trainer: L.Trainer) -> None:
+        saved = saved_in(self.location(trainer))
+        for old in superseded(saved, self._began, self._own, self._keep, self._best):
+            trainer.strategy.remove_checkpoint(old.path)
 
     def _score(self, trainer: L.Trainer) -> float | None:
         """Mean held-out score of the students that were evaluated after this very iteration."""

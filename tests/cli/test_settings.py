@@ -74,6 +74,7 @@ def test_values_take_the_type_of_their_field() -> None:
             "model: {population: {zebras: 1}}",
             "a.yaml: unknown key model.population.zebras; model.population has teachers, students, shared",
         ),
+        ("model: {population: {teachers: 0}}", "a.yaml: model.population.teachers must be at least 1, got 0"),
         ("model: {learning: {clip_low: high}}", "a.yaml: model.learning.clip_low must be float, got 'high'"),
         ("data: {rollout: {attempts: null}}", "a.yaml: data.rollout.attempts must be int, got None"),
         ("model: {adapter: 8}", "a.yaml: model.adapter must be a mapping of settings, got 8"),

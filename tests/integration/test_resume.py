@@ -3,6 +3,7 @@
 import copy
 import os
 import random
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +37,21 @@ def test_resumed_run_equals_uninterrupted_run(run: Run, checkpoints: Any, tmp_pa
 def test_run_with_more_iterations_goes_on_from_its_end(run: Run) -> None:
     run("longer", 2)
     assert run("longer", 4, "--ckpt_path=last")["populora"]["iteration"] == 4
+
+
+def test_a_checkpoint_that_a_killed_run_had_no_time_to_remove_goes_on_resume(
+    run: Run, tmp_path: Path
+) -> None:
+    saving = "{class_path: populora.callbacks.RunCheckpoint, init_args: {every: 1, keep: 1}}"
+    callbacks = f"--trainer.callbacks=[populora.callbacks.RatingUpdates, {saving}]"
+    older = tmp_path / "killed" / "checkpoints" / "iteration-00001.ckpt"
+    run("killed", 1, callbacks)
+    shutil.copytree(older, tmp_path / "aside")
+    run("killed", 2, "--ckpt_path=last", callbacks)
+    assert not older.exists()
+    shutil.copytree(tmp_path / "aside", older)
+    run("killed", 2, "--ckpt_path=last", callbacks)
+    assert sorted(path.name for path in older.parent.iterdir()) == ["iteration-00002.ckpt", "last.ckpt"]
 
 
 @pytest.fixture
